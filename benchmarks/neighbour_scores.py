@@ -35,7 +35,7 @@ def compare_forms(graph: EntityGraph, n_mentions: int, n_runs: int) -> dict[str,
     vectors, table = torch.randn(n_mentions, dim), torch.randn(n_entities, dim)
     edges = EdgeTable.of(graph).edges(torch.randint(n_entities, (n_mentions,)))
     n_negatives = MaskedNeighbourConfig().n_negatives
-    sampled = TypeSampler.of(graph).sample(edges.neighbour, n_negatives)
+    sampled = TypeSampler.of(graph).sample(edges.neighbour, torch.rand(len(edges), n_negatives))
     given = (vectors, table, edges, torch.cat([edges.neighbour[:, None], sampled], 1))
     forms = (Scorer(RelationProducts(graph), "eq16"), Projecting(graph))
     calls = [partial(way, form, *given) for way in (_forward, _forward_and_back) for form in forms]

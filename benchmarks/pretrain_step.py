@@ -56,7 +56,6 @@ from biograft.models.knowledge.nearest import REBUILT_AFTER, Clusters, nearest_r
 from biograft.training import TrainingConfig
 from biograft.training.loop import make_optimiser
 from biograft.training.objectives import OBJECTIVES
-from biograft.training.objectives.base import TensorBatch
 from biograft.training.objectives.examples import (
     EntityGraph,
     EntityVisibility,
@@ -66,7 +65,8 @@ from biograft.training.objectives.examples import (
     collate,
     sort_by_order,
 )
-from biograft.training.pretraining.language_modelling import TextModel
+from biograft.training.objectives.model import ObjectiveModel
+from biograft.training.pretraining.language_modelling import TextReader
 
 WIDTH, LAYERS, HEADS = 384, 6, 12
 MENTIONS_OF_100_TOKENS = 8
@@ -286,13 +286,13 @@ def _stepper(
         [] if graph is None else [EntityVisibility(setting.entity_visibility, graph.neighbours)]
     )
     steps = sort_by_order([*built.values(), *transforms])
-    model = TextModel(lm, built).train()
+    model = ObjectiveModel(TextReader(lm), built).train()
     optimiser = make_optimiser(model, TrainingConfig())
     batches = [_prepared(of_batch, steps) for of_batch in examples]
 
     def step(n: int) -> None:
         optimiser.zero_grad(set_to_none=True)
-        loss, _ = model(TensorBatch.of(batches[n % len(batches)]), {})
+        loss, _ = model(batches[n % len(batches)])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()

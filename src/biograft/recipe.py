@@ -18,7 +18,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -129,19 +129,20 @@ class TrainingConfig(Config):
     trackers: tuple[str, ...] = ()
     project: str = "biograft"
 
-    def whole_batches(self) -> Self:
-        """Return the settings for a model that divides batches itself, without passes."""
-        return replace(self, device_batch_size=0)
+    def plan_batch(self, n_processes: int = 1, *, divisible: bool = True) -> BatchPlan:
+        """Divide the batch among processes, into as few equal passes as the limit allows.
 
-    def plan_batch(self, n_processes: int = 1) -> BatchPlan:
-        """Divide the batch among processes, into as few equal passes as the limit allows."""
+        Args:
+            n_processes: Number of processes.
+            divisible: Whether a batch may be divided into passes.
+        """
         per_process, rest = divmod(self.batch_size, n_processes)
         if rest:
             raise ConfigError(
                 f"training.batch_size: expected a multiple of the {n_processes} processes, found "
                 f"{self.batch_size}; it counts the examples of all processes together"
             )
-        limit = self.device_batch_size or per_process
+        limit = (divisible and self.device_batch_size) or per_process
         passes = next(n for n in range(1, per_process + 1) if _fits(per_process, n, limit))
         return BatchPlan(n_processes, passes, per_process // passes)
 

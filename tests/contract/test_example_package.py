@@ -20,11 +20,12 @@ from biograft.text.formats import DOCUMENT_FORMATS
 from biograft.text.tasks import TASK_FORMATS
 from biograft.training.linkers import LINKERS
 from biograft.training.objectives import OBJECTIVES
+from biograft.training.pretraining import STREAMS
 
 FOLDER = Path(__file__).parent / "example_package"
 REGISTRIES = (
     *(COMMANDS, FORMATS, DOCUMENT_FORMATS, TASK_FORMATS, GOLD_FORMATS, METRICS),
-    *(LINKERS, MODELS, OBJECTIVES, KNOWLEDGE_LAYERS, TASKS, OUTPUTS, LINKER_STEPS),
+    *(LINKERS, MODELS, OBJECTIVES, STREAMS, KNOWLEDGE_LAYERS, TASKS, OUTPUTS, LINKER_STEPS),
 )
 LINES = [
     "kb build names.ex -o KB --json",

@@ -460,7 +460,10 @@ class TestPublishedValues:
             arrays["input.mentions"],
             torch.arange(4),
             {"masked_tokens": empty + IGNORED},
-            {VISIBLE_ENTITIES: torch.full((4,), IGNORED)},
+            {
+                VISIBLE_ENTITIES: torch.full((4,), IGNORED),
+                "masked_neighbour": torch.zeros(4, 100, dtype=torch.int64),
+            },
             {},
         )
         states = TextStates(

@@ -7,7 +7,8 @@ from itertools import combinations
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
-from biograft.training.pretraining import PairBatches, SynonymPairs, SynonymPairsConfig
+from biograft.training.batches import EpochOrder, OrderedBatches
+from biograft.training.pretraining import SynonymPairs, SynonymPairsConfig
 
 MEDIC = "entity_linking/medic/medic_06Jul2012.txt.gz"
 
@@ -42,8 +43,8 @@ def test_pairs_of_medic(shared_data, tmp_path):
     }
     assert got == {frozenset(pair) for pair in combinations(sorted(names[heart]), 2)}
 
-    source = PairBatches(pairs, 256, seed=1)
+    source = OrderedBatches(EpochOrder(len(pairs), 256, 1), pairs.batch)
     last = list(source.batches(3, len(source) - 2))
-    again = list(PairBatches(pairs, 256, seed=1).batches(3))[-2:]
+    again = list(OrderedBatches(EpochOrder(len(pairs), 256, 1), pairs.batch).batches(3))[-2:]
     assert [batch.left for batch in last] == [batch.left for batch in again]
     assert sum(map(len, source.batches(3))) == len(pairs)

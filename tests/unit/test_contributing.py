@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import re
+import runpy
 import shlex
 import sys
 import tomllib
@@ -28,11 +29,13 @@ from biograft.models import KNOWLEDGE_LAYERS, EntityInputs
 from biograft.models.tasks import TASKS, open_task
 from biograft.training.linkers import LINKERS
 from biograft.training.objectives import OBJECTIVES
+from biograft.training.pretraining import STREAMS
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributing.md"
 REGISTRIES = (
     FORMATS,
     OBJECTIVES,
+    STREAMS,
     TASKS,
     KNOWLEDGE_LAYERS,
     LINKERS,
@@ -158,9 +161,30 @@ def test_the_objective(pretrained):
 def test_the_objective_of_name_pairs(run, pretrained, folder):
     """Guards: the parameters of such an objective were never trained, and it needed a miner."""
     run("An objective of name pairs")
-    scales = [line["scale"] for line in logged_steps(folder / "RUN3")]
+    scales = [line["contrast.scale"] for line in logged_steps(folder / "RUN3")]
     assert scales[0] == pytest.approx(10)
     assert abs(scales[-1] - scales[0]) > 0.1
+
+
+def test_a_cell_of_a_notebook_adds_a_loss(pretrained, folder):
+    cell = runpy.run_path(str(folder / "notebook.py"))
+    changes = {
+        "encoder": {"name": str(pretrained / "encoder"), "max_length": 16},
+        "training": {"steps": 2, "batch_size": 8, "eval_every": 0},
+    }
+    kb = KnowledgeBase.open(folder / "KB")
+    cell["pretrain"](cell["recipe"] | changes, kb, folder / "RUN5")
+    assert all(line["loss"] > 0 for line in logged_steps(folder / "RUN5"))
+
+
+def test_a_stream_of_definitions_trains_the_encoder(run, pretrained, folder):
+    run("A stream")
+    lines = logged_steps(folder / "RUN4")
+    assert [line["rows"] for line in lines] == [8, 8, 8]
+    described = json.loads((folder / "RUN4" / "run.json").read_text())
+    kb = KnowledgeBase.open(folder / "KB")
+    n = sum(bool(concept.definition) for concept in kb)
+    assert described["provenance"]["pairs"] == {"n_pairs": n}
 
 
 def test_the_task(run, pretrained, folder):

@@ -98,6 +98,19 @@ def losses(run: Path) -> list[float]:
     return [line["loss"] for line in lines if "loss" in line]
 
 
+def as_one(one: Path, two: Path) -> None:
+    """Check that a run of two processes has the losses, statistics and gradients of one."""
+    logs = [
+        [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        for run in (one, two)
+    ]
+    measured = {"rows_per_second", "data_seconds", "peak_memory_mb", "seconds"}
+    for ours, theirs in zip(*logs, strict=True):
+        assert ours.keys() == theirs.keys()
+        for key in ours.keys() - measured - {"evaluation"}:
+            assert theirs[key] == pytest.approx(ours[key], rel=1e-5, abs=1e-5), key
+
+
 def without_dropout(encoder: Path, folder: Path) -> Path:
     """Copy a transformers folder; processes sample dropout differently."""
     shutil.copytree(encoder, folder)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -185,60 +185,83 @@ class Shard:
     world: int = 1
 
 
+Lengths = npt.NDArray[np.integer] | Callable[[int, Any], Sequence[int]]
+"""The length of every example, or a function that measures some examples of an epoch."""
+
+
 class EpochOrder:
     """Examples shuffled by seed and epoch, and distributed to processes and batches.
 
-    A remainder that does not divide among the processes is dropped, so that all have the same
-    number of batches. The last batch may be smaller.
+    Of consecutive examples of all processes each takes a part, so that an update has the same
+    examples for any number of processes and passes. A remainder that does not divide among the
+    processes is dropped, so that all have the same number of batches. The last batch may be
+    smaller.
+
+    With ``bucket_batches`` above 0 the examples of so many updates are sorted by length, and whole
+    updates shuffled, which saves padding. Examples that are made anew each epoch are measured when
+    they are due.
+
+    Args:
+        examples: The number of examples of an epoch, or their indices.
+        batch_size: The number of examples of a batch of one process.
+        seed: Decides the order, with the epoch.
+        shard: The part of this process.
+        accumulate: Batches of an update.
+        lengths: The length of each example, to group those of similar length.
+        bucket_batches: The number of updates within which they are grouped; 0: none are.
+        called: What the examples are, in the words of an error.
+
+    Raises:
+        ConfigError: There are fewer examples than processes.
     """
 
     def __init__(
         self,
-        n_examples: int,
+        examples: int | Rows,
         batch_size: int,
         seed: int,
-        shard: Shard,
+        shard: Shard = Shard(),
         *,
-        lengths: npt.NDArray[np.integer] | None = None,
+        accumulate: int = 1,
+        lengths: Lengths | None = None,
         bucket_batches: int = 0,
         called: str = "mentions:",
     ) -> None:
-        """Prepare the order.
-
-        Args:
-            n_examples: The number of examples of an epoch.
-            batch_size: The number of examples of a batch of one process.
-            seed: Decides the order, with the epoch.
-            shard: The part of this process.
-            lengths: The length of each example, to group those of similar length.
-            bucket_batches: The number of batches within which they are grouped.
-            called: What the examples are, in the words of an error.
-
-        Raises:
-            ConfigError: There are fewer examples than processes.
-        """
-        self.n_examples, self.batch_size, self.seed = n_examples, batch_size, seed
-        self.shard, self._lengths, self._bucket_batches = shard, lengths, bucket_batches
-        self._n_own = n_examples // shard.world
+        self.examples = np.arange(examples) if isinstance(examples, int) else examples
+        self.batch_size, self.seed, self.shard = batch_size, seed, shard
+        self._lengths, self._bucket_batches = lengths, bucket_batches
+        self._update = batch_size * shard.world * accumulate
+        self._n_own = len(self.examples) // shard.world
         if not self._n_own:
             raise ConfigError(
-                f"{called} {n_examples} are too few for {shard.world} processes; use fewer"
+                f"{called} {len(self.examples)} are too few for {shard.world} processes; use fewer"
             )
 
     @classmethod
-    def for_training(cls, n_examples: int, training: TrainingConfig) -> EpochOrder:
+    def for_training(
+        cls,
+        examples: int | Rows,
+        training: TrainingConfig,
+        *,
+        divisible: bool = True,
+        **options: Any,
+    ) -> EpochOrder:
         """Return the order for the processes that train together.
 
         Args:
-            n_examples: The number of examples of an epoch.
+            examples: The number of examples of an epoch, or their indices.
             training: Seed and size of a batch.
+            divisible: Whether a batch may be divided into passes (``Task.divisible``).
+            options: Further options of the order.
 
         Returns:
             The order of this process.
         """
         processes = join_processes()
         shard = Shard(processes.process_index, processes.num_processes)
-        return cls(n_examples, training.plan_batch(shard.world).size, training.seed, shard)
+        plan = training.plan_batch(shard.world, divisible=divisible)
+        given = {"accumulate": plan.accumulate, **options}
+        return cls(examples, plan.size, training.seed, shard, **given)
 
     def __len__(self) -> int:
         """Number of batches of an epoch in one process."""
@@ -256,7 +279,8 @@ class EpochOrder:
             The indices of the examples of each batch.
         """
         for indices in self.together(epoch, position, step):
-            yield indices[self.shard.rank :: self.shard.world]
+            n_own = len(indices) // self.shard.world
+            yield indices[self.shard.rank * n_own : (self.shard.rank + 1) * n_own]
 
     def together(self, epoch: int, position: int, step: int = 1) -> Iterator[Rows]:
         """Yield the indices of some batches of all processes.
@@ -270,25 +294,44 @@ class EpochOrder:
             The indices of the examples of each batch.
         """
         rng = np.random.default_rng([self.seed, epoch])
-        order = rng.permutation(self.n_examples)[: self._n_own * self.shard.world]
-        size = self.batch_size * self.shard.world
-        if self._lengths is not None:
-            order = group_by_length(order, self._lengths, size, self._bucket_batches, rng)
+        order = rng.permutation(self.examples)[: self._n_own * self.shard.world]
+        size, n_updates = self.batch_size * self.shard.world, self._bucket_batches
+        lengths: Any = None
+        if n_updates and isinstance(self._lengths, np.ndarray):
+            order = group_by_length(order, self._lengths, self._update, n_updates, rng)
+        elif n_updates:
+            lengths = self._lengths
+        grouped, window = -1, self._update * n_updates
         for start in range(position * size, len(order), step * size):
+            if lengths is not None and grouped != start // window:
+                grouped = start // window
+                some = order[grouped * window : (grouped + 1) * window]
+                rng = np.random.default_rng([self.seed, epoch, grouped, 1])  # without 1: examples
+                measured = np.asarray(lengths(epoch, some))
+                rows = np.arange(len(some))
+                rows = group_by_length(rows, measured, self._update, n_updates, rng)
+                order[grouped * window : (grouped + 1) * window] = some[rows]
             yield order[start : start + size]
 
 
 class OrderedBatches(IndependentBatches[Batch]):
-    """Batches made of the indices of an order; they can resume at any epoch and position."""
+    """Batches made of the indices of an order; they can resume at any epoch and position.
 
-    def __init__(self, order: EpochOrder, make: Callable[[int, list[int]], Batch]) -> None:
-        """Combine an order and what makes a batch.
+    Args:
+        order: Order of the examples in each epoch.
+        make: Makes a batch of an epoch from the indices of its examples.
+        together: Whether each process reads the batches of all processes.
+    """
 
-        Args:
-            order: Order of the examples in each epoch.
-            make: Makes a batch of an epoch from the indices of its examples.
-        """
+    def __init__(
+        self,
+        order: EpochOrder,
+        make: Callable[[int, list[int]], Batch],
+        *,
+        together: bool = False,
+    ) -> None:
         self.order, self._make = order, make
+        self._read = order.together if together else order.batches
 
     def __len__(self) -> int:
         return len(self.order)
@@ -304,5 +347,5 @@ class OrderedBatches(IndependentBatches[Batch]):
         Yields:
             The batches of this process.
         """
-        for indices in self.order.batches(epoch, position, step):
+        for indices in self._read(epoch, position, step):
             yield self._make(epoch, indices.tolist())

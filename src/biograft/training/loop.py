@@ -78,6 +78,9 @@ class Task(Generic[Batch]):
     """The whole configuration, saved in ``run.json``; a resumed run must have the same."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """The inputs of the run, by hashes; a resumed run must have the same."""
+    divisible: bool = True
+    """Whether a batch may be divided into passes and among processes. Where a loss compares the
+    examples of a batch, each process reads all of it, and ``device_batch_size`` makes no passes."""
     may_shard: bool = False
     """Whether the model is only run as a whole in training, so that it can be sharded."""
     body: Sequence[nn.Parameter] = ()
@@ -296,7 +299,7 @@ class Updater(Generic[Batch]):
         self._refuse_divergence(loss, norm)
         self._scaler.step(self.optimiser)  # under fp16 it leaves out an update that overflows
         self._scaler.update()
-        rows = n_rows * self.accelerator.num_processes
+        rows = n_rows * (self.accelerator.num_processes if self.task.divisible else 1)
         return {
             "step": self.cursor.step,
             "epoch": self.cursor.epoch,
@@ -440,7 +443,8 @@ def _train(
 ) -> TrainingResult:
     check_trackers(config.trackers if is_first_process() else ())
     accelerator = make_accelerator(run, config.trackers)
-    main, plan = accelerator.is_main_process, config.plan_batch(accelerator.num_processes)
+    main = accelerator.is_main_process
+    plan = config.plan_batch(accelerator.num_processes, divisible=task.divisible)
     progress = progress or Progress(enabled=main)
     n_steps = count_steps(config, len(task.source), plan)
     config.count_warmup(n_steps)  # refuses a warm-up that is too long

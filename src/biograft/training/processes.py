@@ -8,6 +8,8 @@ from pathlib import Path
 
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs, DistributedType, PartialState
+from torch import Tensor, distributed
+from torch.nn.functional import pad
 
 from biograft.errors import ConfigError
 
@@ -74,3 +76,46 @@ def refuse_sharding(kind: DistributedType) -> None:
             "configure it without, and save memory by training.shard (in pre-training), "
             "training.device_batch_size and training.gradient_checkpointing"
         )
+
+
+def gather_values(own: Tensor) -> Tensor:
+    """Join the values of all processes in training, which may differ in number; no gradient."""
+    if not (distributed.is_initialized() and torch.is_grad_enabled()):
+        return own
+    sizes = [torch.zeros(1, dtype=torch.int64, device=own.device) for _ in range(_n_processes())]
+    distributed.all_gather(sizes, torch.tensor([len(own)], device=own.device))
+    longest = max(map(int, sizes))
+    parts = [own.new_empty(longest) for _ in sizes]
+    distributed.all_gather(parts, pad(own, (0, longest - len(own))))
+    return torch.cat([part[: int(size)] for part, size in zip(parts, sizes, strict=True)])
+
+
+def _n_processes() -> int:
+    return distributed.get_world_size() if distributed.is_initialized() else 1
+
+
+def own_part(n: int) -> range:
+    """Return the rows of this process among ``n`` rows that processes divide among them."""
+    rank = distributed.get_rank() if distributed.is_initialized() else 0
+    return range(rank, n, _n_processes())
+
+
+def gather_rows(own: Tensor, n: int) -> Tensor:
+    """Gather the rows of all processes, each of which has those of its ``own_part``, in order.
+
+    The values are the same in each process. A gradient flows only to a process's own rows, times
+    the number of processes: their mean, which DDP takes, is then the gradient of a loss of all
+    rows.
+
+    Args:
+        own: Rows of this process: (rows, width).
+        n: Rows of all processes.
+    """
+    world, fixed = _n_processes(), own.detach()
+    if world == 1:
+        return own
+    missing = (0, 0, 0, -(-n // world) - len(own))
+    parts = [torch.empty_like(pad(fixed, missing)) for _ in range(world)]
+    distributed.all_gather(parts, pad(fixed, missing))
+    parts[distributed.get_rank()] = pad(fixed + world * (own - fixed), missing)
+    return torch.stack(parts, 1).flatten(0, 1)[:n]

@@ -15,6 +15,7 @@ from biograft.text.formats import DocumentFormat
 from biograft.text.tasks import ClassExample, TaskFormat
 from biograft.training.linkers import LinkerKind, Outcome
 from biograft.training.objectives import TextObjectiveConfig
+from biograft.training.pretraining import PairStreamConfig
 
 
 def rows(path, log):
@@ -59,6 +60,13 @@ class ExampleObjectiveConfig(TextObjectiveConfig):
     """An objective; its class is looked up when it is built."""
 
     implementation: ClassVar[str] = "example_package:nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleStreamConfig(PairStreamConfig):
+    """A stream; its class is looked up when it is read."""
+
+    implementation: ClassVar[str] = "example_package:ExamplePairs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

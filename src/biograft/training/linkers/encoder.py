@@ -17,8 +17,8 @@ import hashlib
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -26,14 +26,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import ArtifactKind, new_file, new_folder
+from biograft.artifacts import ArraySpec, ArtifactKind, new_folder, open_arrays, save_arrays
 from biograft.errors import ConfigError, MissingExtraError, StoreError
 
 try:
     import torch
-    from safetensors import SafetensorError, safe_open
-    from safetensors.numpy import save
-    from torch import Tensor, nn
+    from torch import Tensor
 except ModuleNotFoundError as error:
     raise MissingExtraError("models", "fine-tuning an encoder") from error
 from biograft.kb import KnowledgeBase
@@ -58,8 +56,8 @@ from biograft.models import TextEncoder
 from biograft.models.model_card import ModelCard, write_card
 from biograft.models.pretrained import describe_tokenizer
 from biograft.progress import Progress
-from biograft.training import Task, train
-from biograft.training.batches import EpochOrder, OrderedBatches, Shard
+from biograft.training import train
+from biograft.training.batches import BatchSource, EpochOrder, OrderedBatches
 from biograft.training.checkpoint import MODEL
 from biograft.training.linkers.recipes import (
     FinetuneConfig,
@@ -69,17 +67,14 @@ from biograft.training.linkers.recipes import (
     TrainedLinker,
     label_mentions,
 )
+from biograft.training.objectives.base import Objective
+from biograft.training.objectives.model import EncoderReader, ObjectiveModel
 from biograft.training.objectives.synonym_marginal import (
-    BankScorer,
-    NameScorer,
-    marginal_loss,
-    tokenize_in_batches,
+    BankMarginal,
+    LexicalWeight,
+    SynonymMarginal,
 )
-from biograft.training.pretraining.alignment import (
-    PairBatch,
-    PairModel,
-    gather_rows,
-)
+from biograft.training.pretraining.alignment import TextPairs
 from biograft.training.processes import join_processes
 
 
@@ -225,72 +220,63 @@ Flags = npt.NDArray[np.bool_]
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
-CANDIDATES, VECTORS = "biograft-candidates 2", "biograft-bank 1"
-"""Format and version in one entry, since the order of several entries is not deterministic."""
+_OF_NAMES, _OF_EXAMPLES = ("examples", "k"), ("examples",)
+CANDIDATES = {
+    "texts": ArraySpec("int64", _OF_NAMES),
+    "lexical": ArraySpec("float32", _OF_NAMES),
+    "gold": ArraySpec("bool", _OF_NAMES),
+    "gold_found": ArraySpec("bool", _OF_EXAMPLES),
+}
+VECTORS = {"vectors": ArraySpec("float16", ("names", "width"))}
 
 
 def path_of(folder: Path, epoch: int) -> Path:
-    """Return the file of the candidates, or vectors, of an epoch.
+    """Return the folder of the candidates, or vectors, of an epoch.
 
     Args:
-        folder: Folder of the files of all epochs.
+        folder: Folder of those of all epochs.
         epoch: Number of the epoch.
 
     Returns:
-        The path of the file.
+        The path of the folder.
     """
-    return folder / f"epoch-{epoch:04d}.safetensors"
+    return folder / f"epoch-{epoch:04d}"
 
 
-def save_epoch(folder: Path, epoch: int, form: str, arrays: Arrays) -> None:
+def save_epoch(folder: Path, epoch: int, arrays: Arrays) -> None:
     """Write the arrays of an epoch atomically.
 
     Args:
-        folder: Folder of the files of all epochs.
+        folder: Folder of those of all epochs.
         epoch: Number of the epoch.
-        form: Format and version of the file.
         arrays: The arrays by name.
     """
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    with new_file(path_of(folder, epoch), overwrite=True) as file:
-        file.write(save(contiguous, metadata={"format": form}))
+    with new_folder(path_of(folder, epoch), overwrite=True) as work:
+        save_arrays(work, arrays)
 
 
-def load_epoch(
-    folder: Path, epoch: int, form: str, expected: Mapping[str, type], length: int
-) -> Arrays:
+def load_epoch(folder: Path, epoch: int, specs: Mapping[str, ArraySpec], **sizes: int) -> Arrays:
     """Load the arrays of an epoch.
 
     Args:
-        folder: Folder of the files of all epochs.
+        folder: Folder of those of all epochs.
         epoch: Number of the epoch.
-        form: Format and version of the file.
-        expected: Name and type of each array.
-        length: Length of every array.
+        specs: Type and shape of each array.
+        sizes: Sizes that are known, such as the number of examples.
 
     Returns:
         The arrays by name.
 
     Raises:
-        StoreError: The file is missing, damaged, or of other mentions.
+        StoreError: They are missing, damaged, or of other mentions.
     """
     path = path_of(folder, epoch)
     try:
-        with safe_open(path, "numpy") as file:
-            metadata = file.metadata() or {}
-            arrays: Arrays = {n: file.get_tensor(n) for n in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
+        return open_arrays(path, specs, mode="r", **sizes)
+    except (OSError, ValueError) as error:
         raise StoreError(
-            f"{path}: missing or damaged ({error}); the run cannot go on without it: start it anew"
+            f"{path}: missing, damaged or of other mentions ({error}); start the run anew"
         ) from error
-    if metadata.get("format") != form:
-        raise StoreError(
-            f"{path}: expected {form!r}, found {metadata.get('format')!r}; start the run anew"
-        )
-    kinds = {name: array.dtype for name, array in arrays.items()}
-    if kinds != expected or any(len(array) != length for array in arrays.values()):
-        raise StoreError(f"{path}: does not belong to these mentions; start the run anew")
-    return arrays
 
 
 class EpochCandidates(NamedTuple):
@@ -308,7 +294,7 @@ class EpochCandidates(NamedTuple):
             folder: Folder of the candidates of all epochs.
             epoch: Number of the epoch.
         """
-        save_epoch(folder, epoch, CANDIDATES, self._asdict())
+        save_epoch(folder, epoch, self._asdict())
 
     @classmethod
     def load(cls, folder: Path, epoch: int, n_examples: int) -> EpochCandidates:
@@ -322,8 +308,7 @@ class EpochCandidates(NamedTuple):
         Returns:
             The candidates.
         """
-        kinds = dict(zip(cls._fields, (np.int64, np.float32, np.bool_, np.bool_), strict=True))
-        return cls(**load_epoch(folder, epoch, CANDIDATES, kinds, n_examples))
+        return cls(**load_epoch(folder, epoch, CANDIDATES, examples=n_examples))
 
 
 def encode_texts(
@@ -453,18 +438,17 @@ def distinct(indices: Iterable[int]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateBatch:
-    """A batch of mentions, the distinct names of all their candidates, and their labels."""
+class MentionBatch:
+    """A batch of mentions and names to encode, and the arrays that their loss reads."""
 
-    mentions: tuple[str, ...]
-    names: tuple[str, ...]
-    columns: Rows  # (mentions, k): index in ``names``, padded with -1
-    lexical: Scores  # (mentions, k)
-    gold: Flags  # (mentions, k)
-    gold_found: Flags  # (mentions,)
+    texts: tuple[str, ...]
+    """The mentions, then names."""
+    n_queries: int
+    """The number of mentions."""
+    arrays: Mapping[str, Any]
 
     def __len__(self) -> int:
-        return len(self.mentions)
+        return self.n_queries
 
 
 class CandidateBatches:
@@ -482,7 +466,7 @@ class CandidateBatches:
     def __len__(self) -> int:
         return len(self.order)
 
-    def batches(self, epoch: int, position: int = 0) -> Iterator[CandidateBatch]:
+    def batches(self, epoch: int, position: int = 0) -> Iterator[MentionBatch]:
         """Yield the batches of an epoch from a position on."""
         n_examples = len(self.finder.data)
         if position:
@@ -496,31 +480,14 @@ class CandidateBatches:
         for rows in self.order.batches(epoch, position):
             texts = candidates.texts[rows]
             indices = np.unique(texts[texts >= 0])
-            yield CandidateBatch(
-                mentions=tuple(data.examples[row].text for row in rows.tolist()),
-                names=tuple(data.names.take(indices)),
-                columns=np.where(texts >= 0, np.searchsorted(indices, texts), -1),
-                lexical=candidates.lexical[rows],
-                gold=candidates.gold[rows],
-                gold_found=candidates.gold_found[rows],
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class BankBatch:
-    """A batch of texts, with the correct names of the bank for each."""
-
-    texts: tuple[str, ...]
-    """The mentions of all processes, then names of the bank that are encoded again."""
-    n_mentions: int
-    """The mentions of this process."""
-    fresh: Rows  # (texts - mentions,): rows of those names in the bank
-    bank: Tensor  # (names, width): vectors from the start of the epoch
-    gold: Flags  # (texts, names)
-    withheld: Flags  # (texts, names): the text itself
-
-    def __len__(self) -> int:
-        return self.n_mentions
+            mentions = [data.examples[row].text for row in rows.tolist()]
+            arrays = {
+                "names": np.where(texts >= 0, np.searchsorted(indices, texts), -1),
+                "lexical": candidates.lexical[rows],
+                "gold": candidates.gold[rows],
+                "gold_found": candidates.gold_found[rows],
+            }
+            yield MentionBatch((*mentions, *data.names.take(indices)), len(mentions), arrays)
 
 
 class NameBank:
@@ -586,16 +553,17 @@ class NameBank:
             rows.update(rng.choice(right, n, replace=False).tolist() if n else ())
         return np.array(sorted(rows), np.int64)
 
-    def batch(
-        self, vectors: Tensor, epoch: int, indices: Sequence[int], n_own: int | None = None
-    ) -> BankBatch:
-        """Assemble a batch of examples, of which ``n_own`` (all) belong to this process.
+    def batch(self, vectors: Tensor, epoch: int, indices: Sequence[int]) -> MentionBatch:
+        """Assemble a batch of examples, and of names of the bank that are encoded again.
+
+        The arrays have the ``bank`` of vectors (names, width), the rows of those names in it
+        (``fresh``) and, for each text and name, whether it is ``gold``, or the text itself
+        (``withheld``).
 
         Args:
-            vectors: Cached vectors of the bank: (texts, width).
+            vectors: Cached vectors of the bank: (names, width).
             epoch: Number of the epoch, which decides about sampled names.
             indices: Indices of the examples.
-            n_own: Number of them that belong to this process, the first ones; default: all.
         """
         chosen = [self.data.examples[index] for index in indices]
         fresh = self.sample(epoch, indices)
@@ -607,8 +575,8 @@ class NameBank:
             gold[line, self._right(text, concepts)] = True
             withheld[line, self._itself(text)] = True
         texts = tuple(text for text, _ in queries)
-        n_mentions = len(chosen) if n_own is None else n_own
-        return BankBatch(texts, n_mentions, fresh, vectors, gold, withheld)
+        arrays = {"bank": vectors, "fresh": fresh, "gold": gold, "withheld": withheld}
+        return MentionBatch(texts, len(chosen), arrays)
 
     def _itself(self, text: str) -> list[int]:
         return self._of_form.get(normalise(text), [])
@@ -636,36 +604,32 @@ class BankBatches:
     def __len__(self) -> int:
         return len(self.order)
 
-    def batches(self, epoch: int, position: int = 0) -> Iterator[BankBatch]:
+    def batches(self, epoch: int, position: int = 0) -> Iterator[MentionBatch]:
         """Yield the batches of an epoch from a position on."""
         if not position:
             vectors = self.bank.encode()
             if self.order.shard.rank == 0:
-                save_epoch(self.folder, epoch, VECTORS, {"vectors": vectors})
+                save_epoch(self.folder, epoch, {"vectors": vectors})
         else:
-            kinds = {"vectors": np.float16}
-            stored = load_epoch(self.folder, epoch, VECTORS, kinds, len(self.bank))
-            vectors = stored["vectors"]
+            vectors = load_epoch(self.folder, epoch, VECTORS, names=len(self.bank))["vectors"]
         bank = torch.from_numpy(vectors.astype(np.float32)).to(self.bank.device)
         for indices in self.order.together(epoch, position):
-            n_own = len(indices) // self.order.shard.world
-            yield self.bank.batch(bank, epoch, indices.tolist(), n_own)
+            yield self.bank.batch(bank, epoch, indices.tolist())
 
 
-class MentionPairs:
+class MentionPairs(TextPairs):
     """Pairs of every mention and a random partner: a mention or name of the same concept.
 
     A partner is sampled anew each epoch. It differs from the mention by more than case and
     punctuation; mentions without a partner are dropped.
+
+    Args:
+        data: Mentions with gold names.
+        seed: Decides which partners are sampled.
     """
 
     def __init__(self, data: FinetuneData, seed: int) -> None:
-        """Collect mentions and names by concept.
-
-        Args:
-            data: Mentions with gold names.
-            seed: Decides which partners are sampled.
-        """
+        super().__init__(data.kb)
         self.seed, self._group = seed, _group_concepts(data)
         mentions: defaultdict[int, set[str]] = defaultdict(set)
         for example in data.examples:
@@ -693,29 +657,15 @@ class MentionPairs:
     def __len__(self) -> int:
         return len(self.paired)
 
-    def sample(self, epoch: int, indices: list[int]) -> PairBatch:
-        """Return some mentions with their partners in an epoch.
-
-        Args:
-            epoch: Number of the epoch.
-            indices: Indices of the mentions among those with a partner.
-
-        Returns:
-            The pairs, with the number of their group of concepts.
-        """
-        chosen = [self.paired[index] for index in indices]
-        right = []
-        for index, example in zip(indices, chosen, strict=True):
-            partners, form = self.partners[example.concepts], normalise(example.text)
-            first = int(np.random.default_rng([self.seed, epoch, index]).integers(len(partners)))
-            rotated = (*partners[first:], *partners[:first])
-            # one that equals the mention is replaced by the next
-            right.append(next(text for text in rotated if normalise(text) != form))
-        return PairBatch(
-            left=tuple(example.text for example in chosen),
-            right=tuple(right),
-            labels=np.array([self._group[example.concepts[0]] for example in chosen]),
-        )
+    def pair(self, epoch: int, index: int) -> tuple[str, str, int]:
+        """Return a mention and its partner in an epoch, and the number of their concepts."""
+        example = self.paired[index]
+        partners, form = self.partners[example.concepts], normalise(example.text)
+        first = int(np.random.default_rng([self.seed, epoch, index]).integers(len(partners)))
+        rotated = (*partners[first:], *partners[:first])
+        # one that equals the mention is replaced by the next
+        partner = next(text for text in rotated if normalise(text) != form)
+        return example.text, partner, self._group[example.concepts[0]]
 
 
 def _group_concepts(data: FinetuneData) -> dict[int, int]:
@@ -737,93 +687,28 @@ def _group_concepts(data: FinetuneData) -> dict[int, int]:
     return {concept: root(concept) for concept in list(group)}
 
 
-def _count_with_gold(batch: CandidateBatch) -> dict[str, int]:
-    """Count the mentions with a gold candidate; the others have no loss."""
-    return {"with_gold": int(batch.gold.any(1).sum())}
-
-
-def _marginal_loss(
-    encoder: TextEncoder,
-    model: nn.Module,
-    batch: CandidateBatch,
-    multipliers: Mapping[str, float],
-) -> tuple[Tensor, dict[str, float]]:
-    """Compute the loss of a batch of candidates, encoding all texts in one pass."""
-    tokens = tokenize_in_batches(encoder, [*batch.mentions, *batch.names], len(batch.mentions))
-    columns, lexical = torch.from_numpy(batch.columns), torch.from_numpy(batch.lexical)
-    scores = model(tokens, columns, lexical)
-    loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
-    weight = multipliers["with_gold"]
-    return weight * loss, {
-        "with_gold": statistics["with_gold"],
-        "gold_probability": weight * statistics["gold_probability"],
-        "gold_first": weight * statistics["gold_first"],
-        "gold_found": float(batch.gold_found.mean()),
+def _make_model(
+    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path
+) -> tuple[ObjectiveModel, BatchSource[Any]]:
+    """Build model and batches of the configured loss; the state of an epoch is kept in ``run``."""
+    made: Mapping[str, Callable[[], Objective]] = {
+        "marginal": partial(SynonymMarginal, config.marginal),
+        "bank": partial(BankMarginal, config.marginal),
+        "contrastive": config.contrastive.build,
     }
-
-
-def _gather_texts(shard: Shard, vectors: Tensor) -> Tensor:
-    """Gather the vectors of all processes, each of which encodes every ``world``-th text."""
-    places = torch.arange(len(vectors), device=vectors.device) * shard.world + shard.rank
-    gathered, places = gather_rows(vectors, places)
-    return gathered[places.argsort()]
-
-
-def _bank_loss(
-    encoder: TextEncoder, shard: Shard, model: nn.Module, batch: BankBatch
-) -> tuple[Tensor, dict[str, float]]:
-    """Compute the loss of mentions, and of the names encoded with them, over the whole bank.
-
-    Each process encodes its part of the texts and computes the loss of all of them.
-    """
-    mentions = batch.texts[: len(batch.texts) - len(batch.fresh)]
-    tokens = tokenize_in_batches(
-        encoder,
-        batch.texts[shard.rank :: shard.world],
-        len(mentions[shard.rank :: shard.world]),
-    )
-    fresh, withheld = torch.from_numpy(batch.fresh), torch.from_numpy(batch.withheld)
-    scores = model(tokens, batch.bank, fresh, withheld)
-    loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
-    return loss, dict(statistics)
-
-
-def _make_task(
-    encoder: TextEncoder,
-    data: FinetuneData,
-    config: FinetuneConfig,
-    run: Path,
-) -> Task[Any]:
-    """Build the training task of the configured loss; the state of an epoch is kept in ``run``."""
-    if config.loss == "contrastive":
-        pairs = MentionPairs(data, config.training.seed)
-        model = PairModel(
-            encoder,
-            {"synonym_alignment": config.contrastive.build()},
-            config.training.device_batch_size,
-        )
-        order = EpochOrder.for_training(len(pairs), config.training.whole_batches())
-        return Task(
-            model=model,
-            source=OrderedBatches(order, pairs.sample),
-            compute_loss=model.loss,
-        )
-    order = EpochOrder.for_training(len(data), config.training)
+    objectives = {config.loss: made[config.loss]()}
+    pairs = MentionPairs(data, config.training.seed) if config.loss == "contrastive" else None
+    limit = config.training.device_batch_size
+    reader = EncoderReader(encoder, objectives, limit, by_length=pairs is None)
+    model, n_examples = ObjectiveModel(reader, objectives), len(data if pairs is None else pairs)
+    order = EpochOrder.for_training(n_examples, config.training, divisible=model.divisible)
+    if pairs is not None:
+        return model, OrderedBatches(order, pairs.batch, together=True)
     if config.loss == "bank":
-        shard, bank = order.shard, NameBank(data, encoder, config)
-        return Task(
-            model=BankScorer(encoder, config.marginal, partial(_gather_texts, shard)),
-            source=BankBatches(bank, run / "bank", order),
-            compute_loss=partial(_bank_loss, encoder, shard),
-        )
+        return model, BankBatches(NameBank(data, encoder, config), run / "bank", order)
     lexical = LexicalIndex.build(data.kb, config.lexical)
     finder = CandidateFinder(data, lexical, encoder, config)
-    return Task(
-        model=NameScorer(encoder, config.marginal),
-        source=CandidateBatches(finder, run / "candidates", order),
-        compute_loss=partial(_marginal_loss, encoder),
-        counts=_count_with_gold,
-    )
+    return model, CandidateBatches(finder, run / "candidates", order)
 
 
 def finetune_encoder(
@@ -868,16 +753,13 @@ def finetune_encoder(
     }
     described = json.loads(json.dumps(asdict(config)))
     progress.start("lexical candidates")
-    task = _make_task(encoder, data, config, run)
-    task = replace(task, described=described, provenance=provenance)
-    training = config.training
-    if config.loss == "contrastive":
-        training = training.whole_batches()
-    trained = train(task, training, run, resume=resume, progress=progress)
+    model, source = _make_model(encoder, data, config, run)
+    task = model.task(source, described=described, provenance=provenance)
+    trained = train(task, config.training, run, resume=resume, progress=progress)
     if trained.finished:
         shutil.rmtree(run / "bank", ignore_errors=True)  # large, and no longer needed
-    model, folder = task.model, run / "encoder"
-    weight = model.lexical_weight.item() if isinstance(model, NameScorer) else None
+    folder, head = run / "encoder", model.objectives[config.loss].head
+    weight = head().item() if isinstance(head, LexicalWeight) else None
     if processes.is_main_process:
         card = ModelCard(
             base_model=base_model,

@@ -48,15 +48,18 @@ from biograft.linking.trained_configs import GenerativeConfig
 from biograft.models.seq2seq import Seq2SeqModel
 from biograft.progress import Progress
 from biograft.text.mention_text import clean_name
-from biograft.training import Task, train
+from biograft.training import train
+from biograft.training.batches import EpochOrder, OrderedBatches
 from biograft.training.linkers.recipes import (
     LinkerRecipe,
     LinkerTrainingData,
     Outcome,
     TrainedLinker,
 )
+from biograft.training.objectives.examples import Setting
+from biograft.training.objectives.model import ObjectiveModel
 from biograft.training.objectives.name_examples import NameBatches, NameExample
-from biograft.training.objectives.name_generation import NameGenerationTraining
+from biograft.training.objectives.name_generation import NameGeneration, NameReader
 from biograft.training.pretraining.generation import NameTemplates
 from biograft.training.pretraining.recipe import NameTemplatesConfig
 from biograft.training.processes import join_processes
@@ -551,31 +554,28 @@ def train_generative(
     }
     build = partial(NameTrie.build, kb, seq2seq, config.names, progress)
     names = build() if config.objective.unlikelihood else None
-    learning = NameGenerationTraining(
-        seq2seq, config.objective.build(), names.trie if names else None
-    )
-    plan = config.training.plan_batch(processes.num_processes)
+    width = seq2seq.model.get_decoder().config.hidden_size
+    setting = Setting(width=width, kb=kb, trie=names.trie if names else None)
+    objectives = {NameGeneration.name: config.objective.build(setting)}
+    encode = partial(objectives[NameGeneration.name].encode, seq2seq)
     batches = NameBatches(
-        ExamplesWithNames(data, kb, selection, config) if config.names_ratio else data,
-        plan.size,
-        seed=config.training.seed,
-        rank=processes.process_index,
-        world=processes.num_processes,
-        bucket_batches=config.bucket_batches,
-        accumulate=plan.accumulate,
+        ExamplesWithNames(data, kb, selection, config) if config.names_ratio else data, encode
     )
+    order = EpochOrder.for_training(
+        len(batches),
+        config.training,
+        lengths=batches.lengths,
+        bucket_batches=config.bucket_batches,
+        called="stream: examples:",
+    )
+    size = order.batch_size
     encoded = [
-        learning.encode(held_out.examples[start : start + plan.size])
-        for start in range(0, len(held_out), plan.size)
+        encode(held_out.examples[start : start + size]) for start in range(0, len(held_out), size)
     ]
-    task = Task(
-        model=learning.model,
-        source=learning.source(batches),
-        compute_loss=learning.loss,
-        counts=learning.counts,
-        evaluate=partial(learning.evaluate, encoded, config.training.precision)
-        if encoded
-        else None,
+    model = ObjectiveModel(NameReader(seq2seq, objectives), objectives)
+    task = model.task(
+        OrderedBatches(order, batches.batch),
+        evaluate=partial(model.evaluate, encoded, config.training.precision) if encoded else None,
         described=asdict(config),
         provenance=provenance,
     )

@@ -73,14 +73,19 @@ if TYPE_CHECKING:
         collate as collate,
         set_visible_entities as set_visible_entities,
     )
+    from biograft.training.objectives.model import (
+        EncoderReader as EncoderReader,
+        ObjectiveModel as ObjectiveModel,
+    )
     from biograft.training.objectives.name_examples import (
         NameBatches as NameBatches,
         NameExample as NameExample,
     )
     from biograft.training.objectives.name_generation import (
         NameGeneration as NameGeneration,
-        NameGenerationTraining as NameGenerationTraining,
+        NameReader as NameReader,
         SequenceBatch as SequenceBatch,
+        name_batches as name_batches,
     )
     from biograft.training.objectives.name_geometry import NameGeometry as NameGeometry
     from biograft.training.objectives.smedbert import (
@@ -96,10 +101,9 @@ if TYPE_CHECKING:
         TripletMarginMiner as TripletMarginMiner,
     )
     from biograft.training.objectives.synonym_marginal import (
-        BankScorer as BankScorer,
-        NameScorer as NameScorer,
+        BankMarginal as BankMarginal,
+        SynonymMarginal as SynonymMarginal,
         marginal_loss as marginal_loss,
-        tokenize_in_batches as tokenize_in_batches,
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,6 @@ from biograft.errors import ConfigError
 from biograft.training.objectives.examples import (
     IGNORED,
     MASKING_OBJECTIVE,
-    Ints,
     Setting,
     TextBatch,
     TextExample,
@@ -72,6 +71,25 @@ class PairHead(nn.Module):
 def to_float32(values: Tensor) -> Tensor:
     """Cast half precision to float32, where sums and differences are accurate enough."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+
+
+def to_device(values: Any, device: torch.device | str) -> Any:
+    """Move arrays and tensors to a device, also those of mappings and of dataclasses, as tensors.
+
+    Args:
+        values: An array, a tensor, or what holds some; other values stay.
+        device: Device of torch.
+    """
+    if isinstance(values, np.ndarray):
+        values = torch.from_numpy(values)
+    if isinstance(values, Tensor):
+        return values.to(device, non_blocking=True)
+    if isinstance(values, Mapping):
+        return {name: to_device(each, device) for name, each in values.items()}
+    if not is_dataclass(values) or isinstance(values, type):
+        return values
+    named = {each.name: to_device(getattr(values, each.name), device) for each in fields(values)}
+    return replace(values, **named)
 
 
 def labelled_cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, float]:
@@ -164,22 +182,8 @@ class TensorBatch:
             batch: Batch of arrays.
             device: Device of torch.
         """
-
-        def move(values: Ints) -> Tensor:
-            return torch.from_numpy(values).to(device, non_blocking=True)
-
-        def move_all(named: Mapping[str, Ints]) -> dict[str, Tensor]:
-            return {name: move(values) for name, values in named.items()}
-
         return cls(
-            tokens=move(batch.tokens),
-            mask=move(batch.mask),
-            segments=move(batch.segments),
-            mentions=move(batch.mentions),
-            entities=move(batch.entities),
-            token_labels=move_all(batch.token_labels),
-            mention_labels=move_all(batch.mention_labels),
-            labels=move_all(batch.labels),
+            **{each.name: to_device(getattr(batch, each.name), device) for each in fields(cls)}
         )
 
     def __len__(self) -> int:
@@ -199,6 +203,9 @@ Loss = tuple[Tensor, dict[str, float]]
 class LossTerm:
     """A loss that is one mean over the items of a batch."""
 
+    gathered: ClassVar[bool] = False
+    """Whether it is the loss of the items of all processes, the same in each of them."""
+
     def count(self, batch: Any) -> int:
         """Count the items over which the loss is a mean."""
         raise NotImplementedError
@@ -206,6 +213,13 @@ class LossTerm:
     def count_items(self, batch: Any) -> int:
         """Count the items over which the accuracy is a mean; by default as the loss."""
         return self.count(batch)
+
+    def counts(self, batch: Any) -> Mapping[str, int]:
+        """Count the items over which the loss (an empty name) and each statistic is a mean.
+
+        Statistics that are not named are means over the same items as the loss.
+        """
+        return {"": self.count(batch), "accuracy": self.count_items(batch)}
 
     def labels(self, batch: Any) -> Any:
         """Return the labels of a batch, of which negative ones do not count; None without any."""
@@ -222,7 +236,7 @@ class LossTerm:
 
 
 class Objective(LossTerm):
-    """Base of training objectives.
+    """Base of training objectives, the same for every stream.
 
     ``states`` and ``batch`` of ``loss`` are ``TextStates`` and ``TensorBatch`` for objectives of
     running text; those of name pairs and of generation state their own.
@@ -238,6 +252,8 @@ class Objective(LossTerm):
     """Objectives with a lower number prepare an example first."""
     head: nn.Module | None = None
     """The parameters of the objective, trained with the model."""
+    compares: ClassVar[bool] = False
+    """Whether the loss compares the examples of a batch, which then cannot be divided."""
 
     def __init__(self, config: Any, setting: Setting | None = None) -> None:
         self.config = config
@@ -251,10 +267,27 @@ class Objective(LossTerm):
         """
         return example
 
+    def texts(self, batch: Any) -> Mapping[str, Sequence[str]]:
+        """Return further texts for an encoder, one for each pair, by a name; by default none.
+
+        Args:
+            batch: The pairs (``PairBatch``): names, and the row of the concept of each.
+        """
+        return {}
+
     @property
     def terms(self) -> Mapping[str, LossTerm]:
         """The terms of the loss by name; by default the objective itself, without a name."""
         return {"": self}
+
+    def report(self, states: Any, batch: Any) -> Mapping[str, Any]:
+        """Return what an evaluation shows beside the statistics of the loss; by default nothing.
+
+        Args:
+            states: Outputs of the forward pass.
+            batch: The batch, with labels.
+        """
+        return {}
 
 
 class ReducedTerm(LossTerm):

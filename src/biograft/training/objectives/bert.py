@@ -31,6 +31,7 @@ from biograft.training.objectives.examples import (
     Ints,
     Setting,
     TextExample,
+    splice,
 )
 
 
@@ -169,32 +170,9 @@ class NextSentence(LabelledObjective):
 
 def swap_segments(example: TextExample) -> TextExample:
     """Turn ``[CLS] A [SEP] B [SEP]`` into ``[CLS] B [SEP] A [SEP]``, labels included."""
-    length = len(example.tokens)
-    second = int(np.argmax(example.segments == 1))
-    source = np.concatenate([[0], np.arange(second, length), np.arange(1, second)])
-    target = np.argsort(source)  # the new position of each token
-    spans = example.mentions.copy()
-    spans[:, :2] = target[example.mentions[:, :2]]
-    order = np.argsort(spans[:, 0])
-    segments = np.zeros_like(example.segments)
-    segments[1 + length - second :] = 1
-    return replace(
-        example,
-        tokens=example.tokens[source],
-        segments=segments,
-        words=_renumber(example.words[source]),
-        mentions=spans[order],
-        token_labels={name: labels[source] for name, labels in example.token_labels.items()},
-        mention_labels={name: labels[order] for name, labels in example.mention_labels.items()},
-        fixed=None if example.fixed is None else example.fixed[source],
-    )
-
-
-def _renumber(words: Ints) -> Ints:
-    """Number words in the order of their tokens."""
-    ordinary = words != SPECIAL
-    begins = ordinary & np.append(True, words[1:] != words[:-1])
-    return np.where(ordinary, np.cumsum(begins) - 1, SPECIAL)
+    n, second = len(example.tokens), int(np.argmax(example.segments == 1))
+    spans = ((0, 1), (second, n), (1, second))
+    return splice([(example, *span) for span in spans], 1 + n - second)
 
 
 class SentenceOrder(LabelledObjective):

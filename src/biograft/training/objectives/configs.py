@@ -48,23 +48,28 @@ LOSSES: Registry[Any] = Registry(
 )
 
 
-class ObjectiveConfig(Config):
-    """The configuration of an objective; it names the class that it configures."""
+class PartConfig(Config):
+    """The configuration of an objective or a stream; it names the class that it configures."""
 
     __slots__ = ()
 
     stream_kind: ClassVar[str]
-    """The kind of stream that the objective learns from."""
+    """The kind of stream that the objective learns from, or that the stream is."""
     implementation: ClassVar[Any]
-    """The class of the objective, or its ``module:class``, imported when it is built."""
+    """The class, or its ``module:class``, which is imported when it is needed."""
+
+    @property
+    def part(self) -> Any:
+        """The class that is configured."""
+        found = self.implementation
+        return load_object(found) if isinstance(found, str) else found
 
     def build(self, setting: Any = None) -> Any:
         """Build the objective for a ``Setting``."""
-        found = self.implementation
-        return (load_object(found) if isinstance(found, str) else found)(self, setting)
+        return self.part(self, setting)
 
 
-class TextObjectiveConfig(ObjectiveConfig):
+class TextObjectiveConfig(PartConfig):
     """The configuration of an objective of running text."""
 
     __slots__ = ()
@@ -72,7 +77,7 @@ class TextObjectiveConfig(ObjectiveConfig):
     stream_kind: ClassVar[str] = "annotated_text"
 
 
-class PairObjectiveConfig(ObjectiveConfig):
+class PairObjectiveConfig(PartConfig):
     """The configuration of an objective of name pairs."""
 
     __slots__ = ()
@@ -271,7 +276,7 @@ class NameGeometryConfig(TextObjectiveConfig):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NameGenerationConfig(ObjectiveConfig):
+class NameGenerationConfig(PartConfig):
     """Settings of learning the tokens of a name.
 
     ``label_smoothing`` is the part of the loss that goes to the whole vocabulary: in the form

@@ -34,6 +34,7 @@ from biograft.training.objectives.examples import (
     TextBatch,
     TextExample,
 )
+from biograft.training.processes import gather_values
 
 
 class EntityDetection(LabelledObjective):
@@ -109,13 +110,14 @@ def sampled_losses(
 
 
 def sample_entities(rates: Tensor, n: int) -> Tensor:
-    """Sample entities with replacement.
+    """Sample entities with replacement, the same in each process.
 
     Args:
         rates: Cumulative sums of their rates: (entities,).
         n: Number of entities.
     """
-    points = torch.rand(n, dtype=rates.dtype, device=rates.device) * rates[-1]
+    points = torch.rand(n, dtype=rates.dtype, device=rates.device)
+    points = gather_values(points)[:n] * rates[-1]  # those of the first process
     return torch.searchsorted(rates, points, right=True).clamp_max(len(rates) - 1)
 
 
@@ -191,8 +193,8 @@ class EntityLinking(Objective):
 class EntityPrediction(LabelledObjective):
     """Predict the entities of corrupted mentions among all entities of the batch, as published.
 
-    So the rest of a batch makes the task harder or easier. Only visible entities are corrupted;
-    the objective therefore prepares examples after ``EntityVisibility``.
+    So the rest of a batch, that of all processes, makes the task harder or easier. Only visible
+    entities are corrupted; the objective therefore prepares examples after ``EntityVisibility``.
     """
 
     name = "entity_prediction"
@@ -231,9 +233,9 @@ class EntityPrediction(LabelledObjective):
         labels = self.labels(batch)
         counted = labels != IGNORED
         vectors = read(states.final, batch.mentions[counted])
+        occurring = torch.unique(gather_values(batch.entities[batch.entities >= 0]))  # ascending
         if not len(vectors):  # no mention, but still connected to the parameters
             return vectors.sum() + table[:0].sum(), {"loss": 0.0, "accuracy": 0.0}
-        occurring = torch.unique(batch.entities[batch.entities >= 0])  # ascending
         scores = vectors @ table[occurring].T  # (mentions, entities of the batch)
         gold = torch.searchsorted(occurring, labels[counted])
         return self.mean_loss(scores, gold, batch)

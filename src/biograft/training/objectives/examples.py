@@ -77,6 +77,40 @@ class TextExample:
         return fixed
 
 
+def splice(parts: Sequence[tuple[TextExample, int, int]], second: int) -> TextExample:
+    """Join spans of tokens of examples with the same labels; mentions that are cut are dropped.
+
+    Args:
+        parts: Examples, each with the start and the end of a span, end exclusive.
+        second: Where the second segment of the result starts.
+    """
+    spans = [slice(start, stop) for _, start, stop in parts]
+    kept = [
+        (each.mentions[:, 0] >= start) & (each.mentions[:, 1] < stop) for each, start, stop in parts
+    ]
+
+    def join(selected: Sequence[Any], field: str, name: str = "") -> Any:
+        values = [getattr(each, field) for each, _, _ in parts]
+        named = [each[name] for each in values] if name else values
+        return np.concatenate([each[some] for each, some in zip(named, selected, strict=True)])
+
+    first, words = parts[0][0], join(spans, "words")
+    begins = (words != SPECIAL) & np.append(True, words[1:] != words[:-1])
+    sizes = [span.stop - span.start for span in spans]
+    shifts = np.cumsum([0, *sizes[:-1]]) - [span.start for span in spans]
+    moves = np.repeat(shifts, [int(some.sum()) for some in kept])
+    return TextExample(
+        tokens=join(spans, "tokens"),
+        segments=(np.arange(len(words)) >= second).astype(np.int64),
+        words=np.where(words == SPECIAL, SPECIAL, np.cumsum(begins) - 1),
+        mentions=join(kept, "mentions") + moves[:, None] * [1, 1, 0],
+        token_labels={name: join(spans, "token_labels", name) for name in first.token_labels},
+        mention_labels={name: join(kept, "mention_labels", name) for name in first.mention_labels},
+        labels=first.labels,
+        fixed=None if first.fixed is None else join(spans, "fixed"),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TextBatch:
     """Sequences padded to the longest, and their mentions in one list."""
@@ -191,7 +225,7 @@ MASKING_OBJECTIVE = "masked_tokens"
 class Setting:
     """The properties of tokenizer, model and stream that objectives are built with.
 
-    Those of name pairs know the width and the knowledge base alone.
+    All know the width and the knowledge base; the rest is of running text, or of generation.
     """
 
     width: int
@@ -219,6 +253,10 @@ class Setting:
     """Id of the token that begins a text."""
     separator: int = 0
     """Id of the token that ends a text."""
+    entities: tuple[str, ...] = ()
+    """The ids of the entities of the table, in the order of its rows."""
+    trie: Any = None
+    """The trie of the names that may be generated, where one limits them."""
 
     @classmethod
     def of(

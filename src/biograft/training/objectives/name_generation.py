@@ -7,10 +7,10 @@ passes (R-Drop, Wu et al. 2021) and the unlikelihood of the other names in a tri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,14 +18,13 @@ from torch import Tensor, nn
 
 from biograft.errors import ConfigError
 from biograft.models.batches import pad
-from biograft.models.precision import autocast_in
 from biograft.models.seq2seq import Seq2SeqModel
 from biograft.text.trie import FlatTrie
-from biograft.training.batches import IndependentBatches
-from biograft.training.objectives.base import Loss, Objective, to_float32
+from biograft.training.objectives.base import Loss, LossTerm, Objective, to_device, to_float32
 from biograft.training.objectives.configs import NameGenerationConfig
-from biograft.training.objectives.examples import IGNORED
-from biograft.training.objectives.name_examples import NameBatches, NameExample
+from biograft.training.objectives.examples import IGNORED, Setting
+from biograft.training.objectives.model import View
+from biograft.training.objectives.name_examples import NameBatches, NameExample, NameExamples
 
 
 def smoothed_loss(
@@ -69,16 +68,13 @@ _MAX_PROBABILITY = 0.9999
 """Bounds the penalty of a wrong token of which the model is certain."""
 
 
-class Siblings(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Siblings:
     """The tokens that a trie allows beside the right one, for each labelled token of a batch."""
 
     rows: Tensor
     """(siblings,): the index of the labelled token, ascending."""
     tokens: Tensor
-
-    def to(self, device: torch.device) -> Siblings:
-        """Move the siblings to a device."""
-        return Siblings(self.rows.to(device), self.tokens.to(device))
 
     @property
     def n_branches(self) -> int:
@@ -145,17 +141,6 @@ class SequenceBatch:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def to(self, device: torch.device) -> SequenceBatch:
-        """Move the batch to a device."""
-        return SequenceBatch(
-            self.sources.to(device),
-            self.source_mask.to(device),
-            self.decoder_inputs.to(device),
-            self.labels.to(device),
-            self.columns.to(device),
-            None if self.siblings is None else self.siblings.to(device),
-        )
-
 
 class NameGeneration(Objective):
     """Generate a name and its end token by token; the prompt before it is not learned.
@@ -165,18 +150,26 @@ class NameGeneration(Objective):
 
     name = "name_generation"
 
-    def encode(
-        self,
-        seq2seq: Seq2SeqModel,
-        examples: Sequence[NameExample],
-        trie: FlatTrie | None = None,
-    ) -> SequenceBatch:
-        """Encode examples as tensors; a trie adds the siblings of the tokens of names.
+    def __init__(self, config: NameGenerationConfig, setting: Setting | None = None) -> None:
+        super().__init__(config, setting)
+        self.trie = setting.trie if setting and config.unlikelihood else None
+        """The names whose other tokens become unlikely."""
+        if config.unlikelihood and self.trie is None:
+            raise ConfigError(
+                "unlikelihood: expected 0, since only fine-tuning on mentions has a trie of names"
+            )
+
+    @property
+    def terms(self) -> Mapping[str, LossTerm]:
+        """The likelihood of names and, with a trie, the unlikelihood of others."""
+        return {"": self} | ({"unlikelihood": Unlikelihood(self.config)} if self.trie else {})
+
+    def encode(self, seq2seq: Seq2SeqModel, examples: Sequence[NameExample]) -> SequenceBatch:
+        """Encode examples as tensors; with a trie, with the siblings of the tokens of names.
 
         Args:
             seq2seq: Model and tokenizer.
             examples: Sources, prompts and targets.
-            trie: Trie of the names, which adds the siblings of their tokens.
         """
         read, begun = seq2seq.inputs(
             [each.source for each in examples], [each.prompt for each in examples]
@@ -192,12 +185,16 @@ class NameGeneration(Objective):
             pad([[*b, *name[:-1]] for b, name in targets], seq2seq.padding)["input_ids"],
             labels[:, columns],
             columns,
-            None if trie is None else collect_siblings(trie, ended),
+            None if self.trie is None else collect_siblings(self.trie, ended),
         )
 
     def count(self, batch: SequenceBatch) -> int:
         """Count the target tokens."""
         return int((batch.labels != IGNORED).sum())
+
+    def counts(self, batch: SequenceBatch) -> Mapping[str, int]:
+        """Count the target tokens, and for ``exact`` the rows."""
+        return {"": self.count(batch), "exact": len(batch)}
 
     def loss(self, states: Sequence[Tensor], batch: SequenceBatch) -> Loss:
         """Compute the mean over labelled tokens, and statistics.
@@ -223,16 +220,29 @@ class NameGeneration(Objective):
             "exact": float(exact.mean()) if len(exact) else 0.0,
         }
 
-    def penalty(self, states: Sequence[Tensor], siblings: Siblings, batch: SequenceBatch) -> Tensor:
-        """Compute the unlikelihood of the siblings, the mean of both passes.
 
-        Args:
-            states: Logits of one pass or of two.
-            siblings: Tokens beside those of the names.
-            batch: The batch.
-        """
-        terms = [unlikelihood(scores, siblings) for scores in _labelled_scores(states, batch)]
-        return torch.stack(terms).mean()
+class Unlikelihood(LossTerm):
+    """Make the siblings of the tokens of names unlikely.
+
+    Args:
+        config: Settings of the objective.
+    """
+
+    def __init__(self, config: NameGenerationConfig) -> None:
+        self.config = config
+
+    def count(self, batch: SequenceBatch) -> int:
+        """Count the labelled tokens that have siblings."""
+        return batch.siblings.n_branches if batch.siblings else 0
+
+    def loss(self, states: Sequence[Tensor], batch: SequenceBatch) -> Loss:
+        """Compute the unlikelihood of the siblings, the mean of both passes."""
+        if batch.siblings is None:
+            return states[0].new_zeros(()), {"loss": 0.0}
+        terms = [unlikelihood(each, batch.siblings) for each in _labelled_scores(states, batch)]
+        penalty = torch.stack(terms).mean()
+        weight = self.config.weight * self.config.unlikelihood
+        return weight * penalty, {"loss": float(penalty.detach())}
 
 
 def _labelled_scores(states: Sequence[Tensor], batch: SequenceBatch) -> list[Tensor]:
@@ -241,157 +251,55 @@ def _labelled_scores(states: Sequence[Tensor], batch: SequenceBatch) -> list[Ten
     return [to_float32(logits[counted]).log_softmax(-1) for logits in states]
 
 
-_UNITS = {"exact": "rows", "unlikelihood": "branches"}
-"""Units of the statistics that are not means over tokens."""
-
-
-class EncodedBatches(IndependentBatches[SequenceBatch]):
-    """Batches of examples as tensors, readable from any epoch and position.
+class NameReader(nn.Module):
+    """Reads sequences with a model that generates names: the logits of one pass, or of two.
 
     Args:
-        batches: Batches of examples.
-        encode: Makes tensors of a batch.
+        seq2seq: Model and tokenizer.
+        objectives: Objectives by name; with ``r_drop`` there are two passes in training, which
+            differ by their dropout.
     """
 
-    def __init__(
-        self,
-        batches: NameBatches,
-        encode: Callable[[Sequence[NameExample]], SequenceBatch],
-    ) -> None:
-        self._batches, self._encode = batches, encode
-
-    def __len__(self) -> int:
-        """The number of batches of an epoch."""
-        return len(self._batches)
-
-    def every(self, step: int, epoch: int, position: int) -> Iterator[SequenceBatch]:
-        """Iterate over every ``step``-th batch of an epoch from a position on.
-
-        Args:
-            step: Distance between batches.
-            epoch: Number of the epoch.
-            position: First batch.
-        """
-        return map(self._encode, self._batches.every(step, epoch, position))
-
-
-class _Scores(nn.Module):
-    """A model as one module that computes logits, so that processes can share its gradients."""
-
-    def __init__(self, model: Any) -> None:
+    def __init__(self, seq2seq: Seq2SeqModel, objectives: Mapping[str, Objective]) -> None:
         super().__init__()
-        self.model: Any = model
+        self.model: Any = seq2seq.model
+        drops = (getattr(each.config, "r_drop", 0.0) for each in objectives.values())
+        self._n_passes = 2 if any(drops) else 1
 
-    def forward(self, batch: SequenceBatch, n_passes: int = 1) -> Tensor:
-        """Compute (passes * rows, columns, vocabulary); passes differ by their dropout.
-
-        Args:
-            batch: The batch.
-            n_passes: Number of passes.
-        """
+    def forward(self, batch: SequenceBatch) -> tuple[Sequence[Tensor], View]:
+        """Compute the logits (rows, columns, vocabulary) of each pass, and return the batch."""
+        batch = to_device(batch, next(self.model.parameters()).device)
+        n_passes = self._n_passes if self.training else 1
         inputs = batch.decoder_inputs.repeat(n_passes, 1)
         if not self.model.config.is_encoder_decoder:  # padding on the right is behind all labels
             scores: Tensor = self.model(
                 input_ids=inputs, use_cache=False, logits_to_keep=batch.columns
             ).logits
-            return scores
+            return scores.chunk(n_passes), lambda _: batch
         scores = self.model(
             input_ids=batch.sources.repeat(n_passes, 1),
             attention_mask=batch.source_mask.repeat(n_passes, 1),
             decoder_input_ids=inputs,
             use_cache=False,
         ).logits
-        return scores[:, batch.columns]
+        return scores[:, batch.columns].chunk(n_passes), lambda _: batch
 
 
-class NameGenerationTraining:
-    """Loss, counts and evaluation of an objective with a model, for ``training.Task``.
+def name_batches(
+    seq2seq: Seq2SeqModel, objective: NameGeneration, examples: NameExamples
+) -> NameBatches[SequenceBatch]:
+    """Make batches of examples as tensors.
 
     Args:
         seq2seq: Model and tokenizer.
-        objective: The objective.
-        trie: Trie of the names, which ``unlikelihood`` needs.
+        objective: Encodes the examples.
+        examples: Examples by epoch and index.
     """
 
-    def __init__(
-        self, seq2seq: Seq2SeqModel, objective: NameGeneration, trie: FlatTrie | None = None
-    ) -> None:
-        if objective.config.unlikelihood and trie is None:
-            raise ConfigError(
-                "unlikelihood: expected 0, since only fine-tuning on mentions has a trie of names"
-            )
-        self.seq2seq, self.objective = seq2seq, objective
-        self.trie = trie if objective.config.unlikelihood else None
-        """The names whose other tokens become unlikely."""
-        self.model = _Scores(seq2seq.model)
-        """The module to train."""
-
-    def source(self, batches: NameBatches) -> EncodedBatches:
-        """Encode batches as they are read."""
-        encode = partial(self.objective.encode, self.seq2seq, trie=self.trie)
-        return EncodedBatches(batches, encode)
-
-    def encode(self, examples: Sequence[NameExample]) -> SequenceBatch:
-        """Encode examples as tensors, for an evaluation of the name alone."""
-        return self.objective.encode(self.seq2seq, examples)
-
-    def lengths(self, examples: Sequence[NameExample]) -> list[int]:
+    def measure(some: Sequence[NameExample]) -> list[int]:
         """Estimate the work of examples; a target token costs about twice a source token."""
-        tokens = self.seq2seq.tokens
-        read = self.seq2seq.source_tokens([each.source for each in examples])
-        written = tokens([f"{each.prompt} {each.target}".strip() for each in examples])
+        read = seq2seq.source_tokens([each.source for each in some])
+        written = seq2seq.tokens([f"{each.prompt} {each.target}".strip() for each in some])
         return [len(s) + 2 * len(w) for s, w in zip(read, written, strict=True)]
 
-    def loss(
-        self, model: nn.Module, batch: SequenceBatch, multipliers: Mapping[str, float]
-    ) -> Loss:
-        """Compute the loss of a batch and its statistics, each times its multiplier.
-
-        Args:
-            model: The module to train, as the loop wraps it.
-            batch: The batch.
-            multipliers: Weight of each mean in the update, by the name of its count.
-        """
-        batch = batch.to(self.seq2seq.device)
-        config = self.objective.config
-        twice = model.training and config.r_drop
-        states = model(batch, 2).chunk(2) if twice else [model(batch)]
-        loss, stats = self.objective.loss(states, batch)
-        loss = multipliers.get("tokens", 1.0) * loss
-        if batch.siblings is not None:
-            penalty = self.objective.penalty(states, batch.siblings, batch)
-            weight = config.weight * config.unlikelihood * multipliers.get("branches", 1.0)
-            loss = loss + weight * penalty
-            stats["unlikelihood"] = float(penalty.detach())
-        return loss, {k: value * multipliers.get(_unit(k), 1.0) for k, value in stats.items()}
-
-    def counts(self, batch: SequenceBatch) -> dict[str, int]:
-        """Count the items that means are taken over."""
-        counts = {"tokens": self.objective.count(batch), "rows": len(batch)}
-        if batch.siblings is not None:
-            counts["branches"] = batch.siblings.n_branches
-        return counts
-
-    @torch.no_grad()
-    def evaluate(self, batches: Sequence[SequenceBatch], precision: str) -> dict[str, float]:
-        """Compute the statistics of all batches together; the model must be in inference mode.
-
-        Args:
-            batches: Held-out batches.
-            precision: One of ``models.precision.PRECISIONS``.
-        """
-        sums: dict[str, float] = {}
-        totals = {"tokens": 0, "rows": 0}
-        for batch in batches:
-            with autocast_in(precision, self.seq2seq.device):
-                _, stats = self.loss(self.model, batch, {})
-            counts = self.counts(batch)
-            totals = {unit: totals[unit] + counts[unit] for unit in totals}
-            for key, value in stats.items():
-                sums[key] = sums.get(key, 0.0) + value * counts[_unit(key)]
-        return {key: value / max(1, totals[_unit(key)]) for key, value in sums.items()}
-
-
-def _unit(key: str) -> str:
-    """Return the items that a statistic is a mean over."""
-    return _UNITS.get(key, "tokens")
+    return NameBatches(examples, partial(objective.encode, seq2seq), measure)

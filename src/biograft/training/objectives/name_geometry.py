@@ -12,11 +12,13 @@ import copy
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
+from torch.nn.utils.rnn import pad_sequence
 
 from biograft.errors import ConfigError
 from biograft.training.objectives.base import Loss, Objective, TensorBatch, TextStates, to_float32
 from biograft.training.objectives.configs import NameGeometryConfig
 from biograft.training.objectives.examples import Setting, TextBatch
+from biograft.training.processes import gather_rows, gather_values, own_part
 
 
 class FrozenEncoder(nn.Module):
@@ -44,9 +46,13 @@ class FrozenEncoder(nn.Module):
 
 
 class NameGeometry(Objective):
-    """Keep the cosines of the names of mentions as they were before training."""
+    """Keep the cosines of the names of mentions as they were before training.
+
+    The names are those of a pass of all processes, each of which encodes a part of them.
+    """
 
     name = "name_geometry"
+    gathered = True
     head: FrozenEncoder
 
     def __init__(self, config: NameGeometryConfig, setting: Setting) -> None:
@@ -66,37 +72,45 @@ class NameGeometry(Objective):
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over pairs of names; 0 where there are fewer than two."""
         encode = states.require("encode", self.name)
-        mentions = batch.mentions[: self.config.max_names]
-        if len(mentions) < 2:
+        tokens, mask = self._names(batch)
+        n = len(tokens)
+        if n < 2:
             return states.final.new_zeros((), dtype=torch.float32), {"loss": 0.0}
-        tokens, mask = self._names(batch, mentions)
-        ours, theirs = (cosines(of(tokens, mask), mask) for of in (encode, self.head))
-        n_pairs = len(mentions) * (len(mentions) - 1)
-        loss = (ours - theirs).square().sum() / n_pairs  # the diagonal is 0
+        own = list(own_part(n)) if torch.is_grad_enabled() else list(range(n))
+        tokens, mask = tokens[own], mask[own]
+        vectors = [mean_states(of(tokens, mask), mask) for of in (encode, self.head)]
+        ours, theirs = (cosines(gather_rows(each, n)) for each in vectors)
+        loss = (ours - theirs).square().sum() / (n * (n - 1))  # the diagonal is 0
         return self.config.weight * loss, {"loss": float(loss.detach())}
 
-    def _names(self, batch: TensorBatch, mentions: Tensor) -> tuple[Tensor, Tensor]:
+    def _names(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
         """Return the original tokens of mentions between special ones, and their mask."""
-        original = batch.original_tokens
-        sequence, first, last = mentions.unbind(1)
-        lengths = last - first + 1
-        positions = torch.arange(int(lengths.max()) + 2, device=mentions.device)
-        inside = first[:, None] + positions[None, :] - 1  # (names, length)
-        tokens = original[sequence[:, None], inside.clamp(0, original.shape[1] - 1)]
-        tokens[:, 0] = self.ends[0]
-        tokens[torch.arange(len(tokens)), lengths + 1] = self.ends[1]
-        return tokens, (positions[None, :] <= lengths[:, None] + 1).long()
+        tokens, n_names = batch.original_tokens, self.config.max_names
+        begin, end = tokens.new_tensor(self.ends).chunk(2)
+        own = [
+            torch.cat([begin, tokens[row, first : last + 1], end])
+            for row, first, last in batch.mentions[:n_names].tolist()
+        ]
+        sizes = gather_values(tokens.new_tensor([len(name) for name in own]))
+        whole = gather_values(torch.cat([begin[:0], *own]))
+        names = list(torch.split(whole, sizes.tolist()))[:n_names] or [whole]
+        masks = [torch.ones_like(name) for name in names]
+        return pad_sequence(names, batch_first=True), pad_sequence(masks, batch_first=True)
 
 
-def cosines(states: Tensor, mask: Tensor) -> Tensor:
-    """Compute the cosines (names, names) of the means of states over tokens.
+def mean_states(states: Tensor, mask: Tensor) -> Tensor:
+    """Compute the means of states over tokens: (names, width).
 
     Args:
         states: States of the tokens: (names, length, width).
         mask: 1 where there is a token: (names, length).
     """
     weights = mask.unsqueeze(-1).float()
-    vectors = (to_float32(states) * weights).sum(1) / weights.sum(1)
-    with torch.autocast(states.device.type, enabled=False):
+    return (to_float32(states) * weights).sum(1) / weights.sum(1)
+
+
+def cosines(vectors: Tensor) -> Tensor:
+    """Compute the cosine of every pair of vectors: (names, names)."""
+    with torch.autocast(vectors.device.type, enabled=False):
         rows = normalize(vectors, dim=1)
         return rows @ rows.T

@@ -10,8 +10,8 @@ started from: a mean squared error, over mentions and the dimensions of their ve
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from biograft.training.objectives.base import (
     ReducedTerm,
     TensorBatch,
     TextStates,
+    to_device,
     to_float32,
 )
 from biograft.training.objectives.configs import MaskedMentionConfig, MaskedNeighbourConfig
@@ -39,6 +40,7 @@ from biograft.training.objectives.examples import (
     EntityGraph,
     Setting,
     TextBatch,
+    TextExample,
     masked_mentions,
 )
 
@@ -49,6 +51,8 @@ class NeighbourEdges:
 
     mention: Tensor
     """(edges,): index of the mention."""
+    column: Tensor
+    """Which of the neighbours of the entity it is."""
     neighbour: Tensor
     """Row of the table."""
     sign: Tensor
@@ -80,10 +84,6 @@ class EdgeTable:
         tables = (graph.neighbours, graph.relations, graph.signs)
         return cls(*(torch.from_numpy(table) for table in tables))
 
-    def to(self, device: torch.device) -> EdgeTable:
-        """Move the table to a device."""
-        return EdgeTable(*(t.to(device) for t in (self.neighbours, self.relations, self.signs)))
-
     def edges(self, entities: Tensor, columns: Tensor | None = None) -> NeighbourEdges:
         """List the edges of mentions of these entities (mentions,).
 
@@ -102,6 +102,7 @@ class EdgeTable:
         relations, sizes = torch.unique_consecutive(relation[order], return_counts=True)
         return NeighbourEdges(
             mention=mention,
+            column=column,
             neighbour=neighbours[mention, column],
             sign=self.signs[entities[mention], column],
             relations=relations.tolist(),
@@ -207,25 +208,22 @@ class TypeSampler:
         log_rates = np.log(counts) - np.log(sums[end] - sums[first])
         return cls(*(torch.from_numpy(each) for each in (order, sums, first, end, log_rates)))
 
-    def to(self, device: torch.device) -> TypeSampler:
-        """Move the sampler to a device."""
-        tables = (self.order, self.sums, self.first, self.end, self.log_rates)
-        return TypeSampler(*(table.to(device) for table in tables))
-
-    def sample(self, like: Tensor, n: int) -> Tensor:
-        """Sample n entities of the type of each of these (m,), with replacement: (m, n).
+    def sample(self, like: Tensor, points: Tensor) -> Tensor:
+        """Sample entities of the type of each of these (m,), with replacement: (m, n).
 
         Args:
             like: Entities whose types are sampled from: (m,).
-            n: Number of samples of each.
+            points: Random numbers from 0 to 1: (m, n).
         """
         first, end = self.first[like, None], self.end[like, None]
         low, high = self.sums[first], self.sums[end]
-        points = low + torch.rand(len(like), n, dtype=low.dtype, device=low.device) * (high - low)
+        points = low + points.to(low) * (high - low)
         positions = torch.searchsorted(self.sums[1:], points, right=True)
         return self.order[torch.minimum(torch.maximum(positions, first), end - 1)]
 
 
+_POINTS = 1 << 53
+"""Random numbers of an example are integers below it, divided by it."""
 _FLOOR = 1e-12
 """The least squared length: keeps the gradient of the root finite, and clips rounding below 0."""
 
@@ -301,10 +299,12 @@ class MaskedNeighbour(ReducedTerm, Objective):
 
     A mention whose entity is not visible to the knowledge layers predicts all of them, one whose
     entity is visible those that are withheld. Where all entities are visible and nothing is
-    withheld, every mention predicts all. Negatives are sampled for every batch.
+    withheld, every mention predicts all. Negatives are sampled for every example, whatever its
+    batch is.
     """
 
     name = "masked_neighbour"
+    order: ClassVar[int] = 3
 
     def __init__(self, config: MaskedNeighbourConfig, setting: Setting) -> None:
         if setting.graph is None:
@@ -319,6 +319,12 @@ class MaskedNeighbour(ReducedTerm, Objective):
         self._edges, self._types = EdgeTable.of(self.graph), TypeSampler.of(self.graph)
         self._correction = {"log_q": 1.0, "mu_log_q": config.mu, "none": 0.0}[config.correction]
 
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Add the random numbers by which negatives of each neighbour are sampled."""
+        n = self.graph.neighbours.shape[1] * self.config.n_negatives
+        points = rng.integers(_POINTS, size=(len(example.mentions), n))
+        return replace(example, mention_labels={**example.mention_labels, self.name: points})
+
     def count_items(self, batch: TextBatch) -> int:
         """Count the true neighbours of mentions."""
         selected = self._selected(batch)
@@ -332,7 +338,7 @@ class MaskedNeighbour(ReducedTerm, Objective):
         self._check(table)
         selected = self._selected(batch)
         vectors = to_float32(read(states.final, batch.mentions[selected]))
-        self._edges = self._edges.to(table.device)
+        self._edges = to_device(self._edges, table.device)
         columns = self._columns(batch)
         edges = self._edges.edges(
             batch.entities[selected], None if columns is None else columns[selected]
@@ -340,7 +346,8 @@ class MaskedNeighbour(ReducedTerm, Objective):
         if len(edges):
             # lengths are small differences of large products: too inexact in half precision
             with torch.autocast(table.device.type, enabled=False):
-                losses, correct = self._losses(vectors, table, edges)
+                points = batch.mention_labels[self.name][selected]
+                losses, correct = self._losses(vectors, table, edges, points)
         else:  # no edges, but still connected to the parameters
             losses = vectors[:0].sum(1) + table[:0].sum()
             correct = losses.detach()
@@ -351,10 +358,12 @@ class MaskedNeighbour(ReducedTerm, Objective):
         }
 
     def _losses(
-        self, vectors: Tensor, table: Tensor, edges: NeighbourEdges
+        self, vectors: Tensor, table: Tensor, edges: NeighbourEdges, points: Tensor
     ) -> tuple[Tensor, Tensor]:
-        self._types = self._types.to(table.device)
-        sampled = self._types.sample(edges.neighbour, self.config.n_negatives)
+        self._types = to_device(self._types, table.device)
+        points = points.view(len(points), -1, self.config.n_negatives)
+        points = points[edges.mention, edges.column]
+        sampled = self._types.sample(edges.neighbour, points.double() / _POINTS)
         columns = torch.cat([edges.neighbour[:, None], sampled], 1)  # (edges, 1 + negatives)
         scores = self.config.mu * self._scorer(vectors, table, edges, columns)
         correction = self._correction * self._types.log_rates[columns]

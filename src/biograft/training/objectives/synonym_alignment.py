@@ -6,7 +6,7 @@ that a triplet margin miner keeps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -273,20 +273,17 @@ class PairObjective(Objective):
     of the texts that ``texts`` adds under a name. In training they are those of all processes.
     """
 
+    compares = True
     miner = TripletMarginMiner(kind="none")
     """Chooses the pairs that evaluations count as mined; by default all."""
 
-    def count(self, batch: Mapping[str, Tensor]) -> int:
-        """Count the names."""
-        return len(batch["labels"])
+    def count(self, batch: Any) -> int:
+        """Count the pairs."""
+        return len(batch)
 
-    def texts(self, batch: Any) -> Mapping[str, Sequence[str]]:
-        """Return further texts to encode, one for each pair, by a name; by default none.
-
-        Args:
-            batch: The pairs (``PairBatch``): names, and the row of the concept of each.
-        """
-        return {}
+    def report(self, states: Tensor, batch: Mapping[str, Tensor]) -> Mapping[str, Any]:
+        """Return the histograms of cosines, before and after mining."""
+        return {"cosines": cosine_histogram(states, batch["labels"], self.miner)}
 
 
 class SynonymAlignment(PairObjective):

@@ -5,149 +5,123 @@ The loss is the negative logarithm of the summed probability of all names of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from biograft.models import TextEncoder
-from biograft.models.batches import USUAL_LENGTH, token_batches
+from biograft.training.objectives.base import Loss, Objective
 from biograft.training.objectives.configs import SynonymMarginalConfig
-
-_BATCH_TOKENS = 64 * USUAL_LENGTH
-"""The tokens of one batch of the encoder."""
+from biograft.training.objectives.examples import Setting
 
 
-class TokenizedTexts(NamedTuple):
-    """Texts tokenised in batches of similar length."""
+class LexicalWeight(nn.Module):
+    """The learned weight of lexical scores beside the similarity of vectors."""
 
-    batches: list[dict[str, Tensor]]
-    rows: Tensor  # (texts,): the row of each text in the concatenated batches
-
-
-class NameScorer(nn.Module):
-    """Scores names for mentions with an encoder and the weight of the lexical score.
-
-    One module, so that the encoder and the weight are saved, resumed and shared as one.
-
-    Args:
-        encoder: Encoder in training.
-        config: Settings of the objective.
-    """
-
-    def __init__(self, encoder: TextEncoder, config: SynonymMarginalConfig) -> None:
+    def __init__(self, config: SynonymMarginalConfig) -> None:
         super().__init__()
-        self.model: nn.Module = encoder.model
-        self.config, self._encoder = config, encoder
-        self.slow_weight = nn.Parameter(
-            torch.tensor(config.lexical_weight / config.lexical_rate_factor)
-        )
+        self.factor = config.lexical_rate_factor
+        self.slow = nn.Parameter(torch.tensor(config.lexical_weight / self.factor))
 
-    @property
-    def lexical_weight(self) -> Tensor:
-        """The weight of lexical scores.
+    def forward(self) -> Tensor:
+        """Return the weight.
 
         Adam moves every parameter by the learning rate, whatever the size of its gradient. So the
         parameter is the weight divided by the factor; its gradient is that of the weight itself,
         so that it does not dominate a bound on the gradient's norm.
         """
-        slow = self.slow_weight
-        return self.config.lexical_rate_factor * slow.detach() + (slow - slow.detach())
+        return self.factor * self.slow.detach() + (self.slow - self.slow.detach())
 
-    def forward(self, texts: TokenizedTexts, names: Tensor, lexical: Tensor) -> Tensor:
-        """Compute scores (mentions, candidates), lowest where there is no candidate.
+
+class MarginalObjective(Objective):
+    """Base of marginal losses: the scores of names for texts, and which of them are ``gold``."""
+
+    def scores(self, states: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+        """Compute the scores of names (texts, names), lowest where a name is no candidate.
 
         Args:
-            texts: The mentions, then the names.
-            names: Index of each candidate among the names, -1: none: (mentions, candidates).
-            lexical: Lexical scores, likewise.
+            states: Vectors of the texts of a batch.
+            batch: Its arrays.
         """
-        vectors = embed_texts(self._encoder, texts, self.config.similarity)
+        raise NotImplementedError
+
+    def loss(self, states: Tensor, batch: Mapping[str, Tensor]) -> Loss:
+        """Compute the mean over texts with a gold candidate."""
+        return marginal_loss(self.scores(states, batch), batch["gold"])
+
+
+class SynonymMarginal(MarginalObjective):
+    """Marginal loss over the candidates of each mention, with a learned lexical weight.
+
+    ``states`` of the loss are the vectors of the mentions, then those of all names. ``batch`` has
+    ``names``, the index of each candidate among the names, -1 where there is none, and their
+    ``lexical`` scores: (mentions, candidates).
+    """
+
+    name = "marginal"
+    head: LexicalWeight
+
+    def __init__(self, config: SynonymMarginalConfig, setting: Setting | None = None) -> None:
+        super().__init__(config, setting)
+        self.head = LexicalWeight(config)
+
+    def counts(self, batch: Any) -> Mapping[str, int]:
+        """Count the mentions with a gold candidate, which alone have a loss, or all of them."""
+        with_gold = int(batch.arrays["gold"].any(1).sum())
+        return {"": with_gold, "with_gold": len(batch), "gold_found": len(batch)}
+
+    def scores(self, states: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+        """Compute scores (mentions, candidates), lowest where there is no candidate."""
+        names, vectors = batch["names"], unit_rows(states, self.config)
         with torch.autocast(vectors.device.type, enabled=False):
             near = vectors[: len(names)] @ vectors[len(names) :].T  # (mentions, names)
-            names, lexical = names.to(near.device), lexical.to(near.device)
             near = near.gather(1, names.clamp_min(0))  # (mentions, candidates)
-            scores = (near + self.lexical_weight * lexical) / self.config.temperature
-        return scores.masked_fill(names < 0, _lowest(scores))
+            scores = (near + self.head() * batch["lexical"]) / self.config.temperature
+        filled: Tensor = scores.masked_fill(names < 0, _lowest(scores))
+        return filled
+
+    def loss(self, states: Tensor, batch: Mapping[str, Tensor]) -> Loss:
+        """Compute the mean over mentions with a gold candidate."""
+        loss, statistics = super().loss(states, batch)
+        return loss, {**statistics, "gold_found": float(batch["gold_found"].float().mean())}
 
 
-class BankScorer(nn.Module):
-    """Scores all names of a bank for mentions: most by cached vectors, some encoded again.
+class BankMarginal(MarginalObjective):
+    """Marginal loss over all names of a bank: most by cached vectors, some encoded again.
 
-    Args:
-        encoder: Encoder in training.
-        config: Similarity and temperature.
-        gather: Joins the vectors of all processes, where the texts are those of one.
+    ``states`` of the loss are vectors of texts; the last are the names of the rows ``fresh`` of the
+    ``bank`` (names, width), whose cached vectors are not used. A name that is ``withheld`` is no
+    candidate of a text: (texts, names).
     """
 
-    def __init__(
-        self,
-        encoder: TextEncoder,
-        config: SynonymMarginalConfig,
-        gather: Callable[[Tensor], Tensor] | None = None,
-    ) -> None:
-        super().__init__()
-        self.model: nn.Module = encoder.model
-        self.config, self._encoder, self._gather = config, encoder, gather
+    name = "bank"
+    compares = True
 
-    def forward(
-        self, texts: TokenizedTexts, bank: Tensor, fresh: Tensor, withheld: Tensor
-    ) -> Tensor:
-        """Compute scores (texts, names), lowest where a name is withheld from a text.
-
-        Args:
-            texts: The texts; the last are the names of the rows ``fresh``.
-            bank: Cached vectors, of length 1 for cosines: (names, width).
-            fresh: Rows of the bank whose cached vectors are not used.
-            withheld: True where a name is no candidate of a text: (texts, names).
-        """
-        vectors = embed_texts(self._encoder, texts, self.config.similarity)
-        if self._gather is not None:
-            vectors = self._gather(vectors)
-        fresh, withheld = fresh.to(vectors.device), withheld.to(vectors.device)
+    def scores(self, states: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+        """Compute scores (texts, names), lowest where a name is withheld from a text."""
+        fresh, vectors = batch["fresh"], unit_rows(states, self.config)
         with torch.autocast(vectors.device.type, enabled=False):
             new = vectors @ vectors[len(vectors) - len(fresh) :].T  # (texts, fresh)
-            scores = (vectors @ bank.T).index_copy(1, fresh, new) / self.config.temperature
-        return scores.masked_fill(withheld, _lowest(scores))
+            scores = (vectors @ batch["bank"].T).index_copy(1, fresh, new)
+            scores = scores / self.config.temperature
+        filled: Tensor = scores.masked_fill(batch["withheld"], _lowest(scores))
+        return filled
 
 
-def embed_texts(encoder: TextEncoder, texts: TokenizedTexts, similarity: str) -> Tensor:
-    """Embed texts in their order, in float32, with length 1 for cosines.
-
-    Args:
-        encoder: Encoder in training.
-        texts: Texts in batches of similar length.
-        similarity: ``cosine`` or ``dot``.
-    """
-    embedded = [encoder.embed(batch) for batch in texts.batches]
-    vectors = torch.cat(embedded)[texts.rows.to(embedded[0].device)].float()
-    return normalize(vectors, dim=1) if similarity == "cosine" else vectors
-
-
-def tokenize_in_batches(
-    encoder: TextEncoder, texts: Sequence[str], n_queries: int = 0
-) -> TokenizedTexts:
-    """Tokenise texts in batches of similar length, with little padding.
+def unit_rows(vectors: Tensor, config: SynonymMarginalConfig) -> Tensor:
+    """Return vectors in float32, of length 1 for cosines.
 
     Args:
-        encoder: Encoder with its tokenizer.
-        texts: Texts.
-        n_queries: The number of texts, from the first, that are searched for, not searched.
+        vectors: (texts, width)
+        config: Similarity of vectors.
     """
-    tokens = encoder.tokenize(texts, n_queries)
-    lengths = tokens["attention_mask"].sum(1).numpy()
-    batches, order = [], []
-    for rows in token_batches(lengths, _BATCH_TOKENS):
-        width = int(lengths[rows].max())
-        batches.append({key: value[rows, :width] for key, value in tokens.items()})
-        order.append(rows)
-    return TokenizedTexts(batches, torch.from_numpy(np.argsort(np.concatenate(order))))
+    vectors = vectors.float()
+    return normalize(vectors, dim=1) if config.similarity == "cosine" else vectors
 
 
-def marginal_loss(scores: Tensor, gold: Tensor) -> tuple[Tensor, Mapping[str, float]]:
+def marginal_loss(scores: Tensor, gold: Tensor) -> Loss:
     """Compute the mean of -ln(sum of the probabilities of gold candidates), and statistics.
 
     Probabilities are the softmax of a mention's scores. Mentions without a gold candidate do not

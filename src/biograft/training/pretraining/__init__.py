@@ -8,15 +8,14 @@ from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft.training.pretraining.alignment import (
-        PairBatches as PairBatches,
-        PairModel as PairModel,
+        PairBatch as PairBatch,
         SynonymPairs as SynonymPairs,
+        TextPairs as TextPairs,
     )
     from biograft.training.pretraining.generation import NameTemplates as NameTemplates
     from biograft.training.pretraining.language_modelling import (
-        TextBatches as TextBatches,
-        TextModel as TextModel,
-        TextTraining as TextTraining,
+        TextReader as TextReader,
+        TextSequences as TextSequences,
         read_neighbourhood as read_neighbourhood,
     )
     from biograft.training.pretraining.packed_text import (
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
         EncoderConfig as EncoderConfig,
         KnowledgeConfig as KnowledgeConfig,
         NameTemplatesConfig as NameTemplatesConfig,
+        PairStreamConfig as PairStreamConfig,
         PretrainingRecipe as PretrainingRecipe,
         PretrainResult as PretrainResult,
         SynonymPairsConfig as SynonymPairsConfig,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-import torch
-from torch import Tensor, distributed, nn
-from torch.utils.checkpoint import checkpoint
 
 from biograft.artifacts import hash_file, new_folder
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError, nearest
@@ -22,19 +19,14 @@ from biograft.kb import KnowledgeBase, fingerprint
 from biograft.kb.tables import SCHEMAS
 from biograft.models import TextEncoder
 from biograft.models.model_card import ModelCard, write_card
-from biograft.models.precision import autocast_in
 from biograft.progress import Progress
-from biograft.training import Task, train
-from biograft.training.batches import EpochOrder, OrderedBatches, Shard
-from biograft.training.objectives.base import Loss
+from biograft.training import TrainingResult
+from biograft.training.batches import EpochOrder, Lengths
 from biograft.training.objectives.examples import Setting
-from biograft.training.objectives.synonym_alignment import PairObjective, cosine_histogram
+from biograft.training.objectives.model import EncoderReader
 from biograft.training.pretraining.dev_linking import BEST, DevLinking
-from biograft.training.pretraining.recipe import (
-    PretrainingRecipe,
-    PretrainResult,
-    SynonymPairsConfig,
-)
+from biograft.training.pretraining.recipe import SynonymPairsConfig
+from biograft.training.pretraining.stream import Stream
 from biograft.training.processes import join_processes
 
 TRADE_NAMES = ("has_tradename", "tradename_of")
@@ -49,16 +41,28 @@ def concept_names(kb: KnowledgeBase, config: SynonymPairsConfig) -> pl.DataFrame
         kb: Knowledge base of the names.
         config: Languages, and lowercasing.
     """
-    texts = pl.from_arrow(kb.table("names").select(["concept", "language", "text"]))
-    names = pl.DataFrame(texts).with_row_index("row")
-    if config.languages:
-        names = names.filter(pl.col("language").is_in(language_codes(kb, config.languages)))
+    names = read_texts(kb, "names", config.languages)
     if config.lowercase:
         names = names.with_columns(pl.col("text").str.to_lowercase())
     if config.trade_names:
         names = pl.concat([names, _trade_names(kb, names)])
     names = names.unique(["concept", "text"], keep="first", maintain_order=True)
     return names.select("concept", "language", "row").sort("concept", "language", "row")
+
+
+def read_texts(kb: KnowledgeBase, table: str, languages: tuple[str, ...]) -> pl.DataFrame:
+    """Return ``row, concept, language, text`` of a table, in the order of its rows.
+
+    Args:
+        kb: Knowledge base.
+        table: ``names`` or ``definitions``.
+        languages: Languages of the texts; empty: all.
+    """
+    columns = kb.table(table).select(["concept", "language", "text"])
+    texts = pl.DataFrame(pl.from_arrow(columns)).with_row_index("row")
+    if not languages:
+        return texts
+    return texts.filter(pl.col("language").is_in(language_codes(kb, languages)))
 
 
 def language_codes(kb: KnowledgeBase, languages: tuple[str, ...]) -> list[int]:
@@ -230,7 +234,7 @@ class PairCounts:
 
 @dataclass(frozen=True, slots=True)
 class PairBatch:
-    """Pairs of names; ``left[k]`` and ``right[k]`` name the concept ``labels[k]``."""
+    """Pairs of texts; ``left[k]`` and ``right[k]`` are of the concept ``labels[k]``."""
 
     left: tuple[str, ...]
     right: tuple[str, ...]
@@ -239,8 +243,72 @@ class PairBatch:
     def __len__(self) -> int:
         return len(self.left)
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The first texts of all pairs, then the second."""
+        return (*self.left, *self.right)
 
-class SynonymPairs:
+    @property
+    def n_queries(self) -> int:
+        """The number of texts that are searched for: the first of each pair."""
+        return len(self)
+
+    @property
+    def arrays(self) -> dict[str, Ints]:
+        """The concept of each text."""
+        return {"labels": np.tile(self.labels, 2)}
+
+
+class TextPairs:
+    """Base of streams of pairs of texts: ``__len__`` and ``pair`` are all that one needs.
+
+    Args:
+        kb: Knowledge base of the texts; None where there is none.
+        config: Settings of the stream.
+    """
+
+    def __init__(self, kb: KnowledgeBase | None, config: Any = None) -> None:
+        self.kb, self.config = kb, config
+
+    def __len__(self) -> int:
+        """The number of pairs of an epoch."""
+        raise NotImplementedError
+
+    def pair(self, epoch: int, index: int) -> tuple[str, str, int]:
+        """Return two texts and the concept that they name, a row of the knowledge base.
+
+        Args:
+            epoch: Number of the epoch.
+            index: Index of the pair.
+        """
+        raise NotImplementedError
+
+    def batch(self, epoch: int, indices: Sequence[int]) -> PairBatch:
+        """Return some pairs as they are in an epoch.
+
+        Args:
+            epoch: Number of the epoch.
+            indices: Indices of the pairs.
+        """
+        left, right, labels = zip(*(self.pair(epoch, int(i)) for i in indices), strict=True)
+        return PairBatch(left, right, np.array(labels, np.int64))
+
+    def lengths(self) -> Lengths:
+        """Return the length of each pair, or a function that measures some of an epoch."""
+        return lambda epoch, indices: [
+            max(map(len, self.pair(epoch, int(index))[:2])) for index in indices
+        ]
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the pairs by counts and hashes; a resumed run must have the same."""
+        return {"pairs": {"n_pairs": len(self)}}
+
+    def about(self) -> str:
+        """Return a line on the pairs."""
+        return f"{len(self):,} pairs of texts"
+
+
+class SynonymPairs(TextPairs):
     """Pairs as rows of the table of names; rows beyond it are names of the extra file.
 
     Args:
@@ -248,8 +316,10 @@ class SynonymPairs:
         config: Settings of the stream.
     """
 
+    config: SynonymPairsConfig
+
     def __init__(self, kb: KnowledgeBase | None, config: SynonymPairsConfig | None = None) -> None:
-        self.kb, self.config = kb, config or SynonymPairsConfig()
+        super().__init__(kb, config or SynonymPairsConfig())
         self.counts = PairCounts()
         self._n_names = kb.n_names if kb is not None else 0
         self._extra: pa.ChunkedArray | None = None
@@ -280,19 +350,10 @@ class SynonymPairs:
             text = self.kb.name(row).text
         return text.lower() if self.config.lowercase else text
 
-    def batch(self, epoch: int, indices: list[int]) -> PairBatch:
-        """Return some pairs, the same in every epoch.
-
-        Args:
-            epoch: Number of the epoch.
-            indices: Indices of the pairs.
-        """
-        rows = self.rows[indices].tolist()
-        return PairBatch(
-            left=tuple(self.text(left) for left, _ in rows),
-            right=tuple(self.text(right) for _, right in rows),
-            labels=self.labels[indices],
-        )
+    def pair(self, epoch: int, index: int) -> tuple[str, str, int]:
+        """Return both names and the concept, the same in every epoch."""
+        left, right = self.rows[index].tolist()
+        return self.text(left), self.text(right), int(self.labels[index])
 
     def lengths(self) -> npt.NDArray[np.uint32]:
         """Return the length of the longer name of each pair, in bytes."""
@@ -301,6 +362,19 @@ class SynonymPairs:
         sizes = np.concatenate([pl.Series(c).str.len_bytes().to_numpy() for c in columns])
         longest: npt.NDArray[np.uint32] = sizes[self.rows].max(axis=1)
         return longest
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the pairs: their counts, and the hash of the extra file."""
+        extra = self.config.extra_pairs
+        return {
+            "pairs": self.counts.to_json(),
+            "extra_pairs": hash_file(extra) if extra else None,
+        }
+
+    def about(self) -> str:
+        """Return a line on the pairs."""
+        counts = self.counts
+        return f"{counts.n_pairs:,} pairs of names of {counts.n_concepts:,} concepts"
 
     def _pair_names(self, kb: KnowledgeBase) -> tuple[npt.NDArray[np.int32], Ints]:
         """Pair the names of every concept."""
@@ -333,283 +407,77 @@ class SynonymPairs:
         return rows.astype(np.int32), labels
 
 
-class PairBatches(OrderedBatches[PairBatch]):
-    """Batches in a new order each epoch, readable from any epoch and position."""
-
-    def __init__(
-        self,
-        pairs: SynonymPairs,
-        batch_size: int,
-        *,
-        seed: int = 33,
-        rank: int = 0,
-        world: int = 1,
-    ) -> None:
-        """Prepare the batches of a process.
-
-        Args:
-            pairs: The pairs, and the number of batches in which lengths are similar.
-            batch_size: The number of pairs of a batch of one process.
-            seed: Decides the order, with the epoch.
-            rank: The number of this process.
-            world: The number of processes.
-        """
-        n_batches = pairs.config.bucket_batches
-        order = EpochOrder(
-            len(pairs),
-            batch_size,
-            seed,
-            Shard(rank, world),
-            lengths=pairs.lengths() if n_batches else None,
-            bucket_batches=n_batches,
-            called="stream: pairs of names:",
-        )
-        super().__init__(order, pairs.batch)
-
-
-def gather_rows(embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Gather the embeddings and labels of all processes, in the order of their ranks.
-
-    Processes may hold different numbers of rows. The values are those of all processes, in each of
-    them. A gradient flows only to a process's own rows, times the number of processes: their mean,
-    which DDP takes, is then the gradient of the loss of all rows.
-
-    Args:
-        embeddings: Vectors of this process.
-        labels: Their labels.
-    """
-    if not distributed.is_initialized() or distributed.get_world_size() == 1:
-        return embeddings, labels
-    rank, world = distributed.get_rank(), distributed.get_world_size()
-    counts = [torch.zeros(1, dtype=torch.int64, device=labels.device) for _ in range(world)]
-    distributed.all_gather(counts, torch.tensor([len(labels)], device=labels.device))
-    sizes = [int(count) for count in counts]
-    fixed = embeddings.detach()
-    all_embeddings = _gather_padded(fixed, sizes)
-    all_embeddings[rank] = fixed + world * (embeddings - fixed)
-    return torch.cat(all_embeddings), torch.cat(_gather_padded(labels, sizes))
-
-
-def _gather_padded(rows: Tensor, sizes: Sequence[int]) -> list[Tensor]:
-    """Gather the rows of each process, padded to one number of rows on the way."""
-    padded = rows.new_zeros((max(sizes), *rows.shape[1:]))
-    padded[: len(rows)] = rows
-    gathered = [torch.empty_like(padded) for _ in sizes]
-    distributed.all_gather(gathered, padded)
-    return [each[:size] for each, size in zip(gathered, sizes, strict=True)]
-
-
-class PairOutput(NamedTuple):
-    """The results of a forward pass over pairs of names."""
-
-    embeddings: Tensor  # (rows, width), without gradient
-    labels: Tensor  # (rows,)
-    losses: dict[str, Loss]
-    """The loss and the statistics of each objective."""
-
-
-_NAMES = ("", "")
-"""The key of both names of all pairs, which belong to no objective."""
-
-
-class PairModel(nn.Module):
-    """An encoder and objectives of name pairs as one module, so that all of it is trained.
-
-    In training the loss is that of the names of all processes, mined together. With a limit of what
-    a device encodes at once, states are computed again in the backward pass: the loss and its
-    gradient stay those of the whole batch (gradient caching; Gao et al. 2021).
-
-    Args:
-        encoder: Encoder in training.
-        objectives: Objectives by name.
-        limit: Pairs that are encoded at once; 0: all of a batch.
-    """
-
-    def __init__(
-        self, encoder: TextEncoder, objectives: Mapping[str, PairObjective], limit: int = 0
-    ) -> None:
-        super().__init__()
-        self.model: nn.Module = encoder.model
-        heads = {name: each.head for name, each in objectives.items() if each.head is not None}
-        self.heads = nn.ModuleDict(heads).to(encoder.device)
-        self.encoder, self.objectives, self.limit = encoder, objectives, limit
-
-    def forward(
-        self, texts: Mapping[tuple[str, str], Mapping[str, Tensor]], labels: Tensor
-    ) -> PairOutput:
-        """Encode names and further texts, and compute the losses.
-
-        Args:
-            texts: Token ids and masks by objective and name of the text: those of ``_NAMES`` are
-                both names of all pairs.
-            labels: Concept of each pair.
-        """
-        vectors = {key: self._embed(tokens) for key, tokens in texts.items()}
-        left, right = vectors.pop(_NAMES).chunk(2)
-        labels = labels.to(left.device)
-        if self.training:
-            joined, labels = gather_rows(torch.cat([left, right, *vectors.values()], 1), labels)
-            left, right, *others = joined.chunk(2 + len(vectors), 1)
-            vectors = dict(zip(vectors, others, strict=True))
-        embeddings, labels = torch.cat([left, right]), labels.repeat(2)
-        losses = {}
-        for name, objective in self.objectives.items():
-            own = {key: found for (owner, key), found in vectors.items() if owner == name}
-            losses[name] = objective.loss(embeddings, {"labels": labels, **own})
-        return PairOutput(embeddings.detach(), labels, losses)
-
-    def _embed(self, tokens: Mapping[str, Tensor]) -> Tensor:
-        limit = 2 * self.limit
-        if not limit or not torch.is_grad_enabled() or len(tokens["input_ids"]) <= limit:
-            return self.encoder.embed(tokens)
-
-        def embed(*part: Tensor) -> Tensor:
-            return self.encoder.embed(dict(zip(tokens, part, strict=True)))
-
-        parts = zip(*(torch.split(values, limit) for values in tokens.values()), strict=True)
-        return torch.cat([checkpoint(embed, *part, use_reentrant=False) for part in parts])
-
-    def run(self, model: nn.Module, batch: PairBatch) -> PairOutput:
-        """Run the model over a batch, both names of a pair in one pass.
-
-        Args:
-            model: This module, as the training loop wraps it.
-            batch: The batch.
-        """
-        texts = {_NAMES: self.encoder.tokenize([*batch.left, *batch.right], n_queries=len(batch))}
-        for name, objective in self.objectives.items():
-            for key, more in objective.texts(batch).items():
-                texts[name, key] = self.encoder.tokenize(more)
-        output: PairOutput = model(texts, torch.from_numpy(batch.labels))
-        return output
-
-    def loss(self, model: nn.Module, batch: PairBatch) -> Loss:
-        """Compute the sum of the objectives' losses, and their statistics.
-
-        Args:
-            model: This module, as the training loop wraps it.
-            batch: The batch.
-        """
-        losses = self.run(model, batch).losses
-        statistics = {
-            f"{name}.{key}" if len(losses) > 1 else key: value
-            for name, (_, stats) in losses.items()
-            for key, value in stats.items()
-        }
-        return torch.stack([loss for loss, _ in losses.values()]).sum(), statistics
-
-    def evaluate(self, batch: PairBatch, precision: str) -> dict[str, Any]:
-        """Compute the losses of a batch, and the histograms of its cosines.
-
-        Args:
-            batch: The batch.
-            precision: One of ``models.precision.PRECISIONS``.
-        """
-        with autocast_in(precision, self.encoder.device):
-            embeddings, labels, losses = self.run(self, batch)
-        return {
-            name: {
-                "loss": float(loss),
-                **stats,
-                "cosines": cosine_histogram(embeddings, labels, self.objectives[name].miner),
-            }
-            for name, (loss, stats) in losses.items()
-        }
-
-
 EVALUATED_PAIRS = 256
 """The number of pairs of an evaluation, the same ones each time."""
 
 
-def pretrain_alignment(
-    recipe: PretrainingRecipe,
-    kb: KnowledgeBase | None,
-    run: Path,
-    *,
-    resume: bool,
-    progress: Progress,
-) -> PretrainResult:
-    """Train an encoder on synonym pairs; it is written to ``run/encoder``.
+class PairStream(Stream):
+    """Pairs of texts, which an encoder reads; the encoder that links a dev set best is kept."""
 
-    Args:
-        recipe: The recipe.
-        kb: Knowledge base of the synonyms.
-        run: Folder of the run.
-        resume: Continue from its last checkpoint.
-        progress: Progress of training.
-    """
-    processes, config = join_processes(), recipe.training
-    progress.start("pairs")
-    pairs = SynonymPairs(kb, recipe.stream)
-    source = PairBatches(
-        pairs,
-        config.whole_batches().plan_batch(processes.num_processes).size,
-        seed=config.seed,
-        rank=processes.process_index,
-        world=processes.num_processes,
-    )
-    progress.start("encoder")
-    encoder = _load_encoder(recipe)
-    setting = Setting(width=encoder.dim, kb=kb)
-    objectives = {name: each.build(setting) for name, each in recipe.objectives.items()}
-    model = PairModel(encoder, objectives, config.device_batch_size)
-    evaluated = next(PairBatches(pairs, EVALUATED_PAIRS, seed=config.seed).batches(0))
-    dev = None
-    if recipe.stream.dev is not None:
-        dev = DevLinking(kb, encoder, recipe.stream, run)
+    def open(self, progress: Progress) -> None:
+        """Open the pairs and the encoder."""
+        config, start = self.recipe.stream, self.recipe.encoder
+        progress.start("pairs")
+        self.pairs: TextPairs = config.part(self.kb, config)
+        self.rows = np.arange(len(self.pairs))
+        self.lengths = self.pairs.lengths() if config.bucket_batches else None
+        progress.start("encoder")
+        if start.lower is None and config.lowercase:
+            start = replace(start, lower=True)  # queries must be lowercased like the training data
+        self.encoder = start.load()
+        self.setting = Setting(width=self.encoder.dim, kb=self.kb)
+        self.provenance = {
+            "kb": fingerprint(self.kb, tuple(SCHEMAS)) if self.kb is not None else None,
+            "encoder": self.encoder.fingerprint(),
+            **self.pairs.describe(),
+        }
+        self.about, self.counts = self.pairs.about(), {"pairs": self.pairs.describe()["pairs"]}
+        self._dev = None
+        if config.dev is not None:
+            self._dev = DevLinking(self.kb, self.encoder, config, self.run)
 
-    def evaluate() -> dict[str, Any]:
-        results = model.evaluate(evaluated, config.precision)
-        if dev is None:
-            return results
-        accuracy = dev.accuracy(config.precision)
-        if processes.is_main_process:
-            dev.keep_best(accuracy)
-        return {"acc@1": accuracy, **results}
+    def reader(self) -> EncoderReader:
+        """Return the encoder, with the limit of what is encoded at once."""
+        limit = self.recipe.training.device_batch_size
+        return EncoderReader(self.encoder, self.objectives, limit)
 
-    task = Task(
-        model=model,
-        source=source,
-        compute_loss=model.loss,
-        evaluate=evaluate,
-        described=recipe.to_json(),
-        provenance=_provenance(recipe, kb, encoder, pairs),
-        may_shard=True,
-    )
-    trained = train(task, config.whole_batches(), run, resume=resume, progress=progress)
-    counts = pairs.counts
-    if processes.is_main_process:
-        card = ModelCard(
-            base_model=str(recipe.encoder.name),
-            method=f"Synonym alignment (recipe {recipe.name})",
-            data=counts.to_json(),
-            metrics=trained.metrics() | (dev.best() or {} if dev else {}),
-            sources=tuple(kb.manifest["sources"]) if kb is not None else (),
+    def batch(self, epoch: int, indices: Sequence[int]) -> PairBatch:
+        """Return some pairs."""
+        return self.pairs.batch(epoch, indices)
+
+    def held_out(self, size: int) -> list[PairBatch]:
+        """Return some pairs of the training data, the same ones each time."""
+        order = EpochOrder(
+            len(self.pairs),
+            EVALUATED_PAIRS,
+            self.recipe.training.seed,
+            lengths=self.lengths,
+            bucket_batches=self.recipe.stream.bucket_batches,
         )
-        if dev is not None:
-            encoder = TextEncoder.from_pretrained(run / BEST)
-        with new_folder(run / "encoder", overwrite=True) as work:
+        return [self.batch(0, next(order.batches(0, 0)).tolist())]
+
+    def measure(self) -> dict[str, Any]:
+        """Return the accuracy on the dev set, where there is one; keep the best encoder."""
+        if self._dev is None:
+            return {}
+        accuracy = self._dev.accuracy(self.recipe.training.precision)
+        if join_processes().is_main_process:
+            self._dev.keep_best(accuracy)
+        return {"acc@1": accuracy}
+
+    def save(self, trained: TrainingResult) -> None:
+        """Write the encoder, the best one where there is a dev set, with its card."""
+        encoder, metrics = self.encoder, trained.metrics()
+        if self._dev is not None:
+            encoder = TextEncoder.from_pretrained(self.run / BEST)
+            metrics |= self._dev.best() or {}
+        card = ModelCard(
+            base_model=str(self.recipe.encoder.name),
+            method=f"Synonym alignment (recipe {self.recipe.name})",
+            data=self.counts["pairs"],
+            metrics={name: value for name, value in metrics.items() if "." not in name},
+            sources=tuple(self.kb.manifest["sources"]) if self.kb is not None else (),
+        )
+        with new_folder(self.run / "encoder", overwrite=True) as work:
             encoder.save_pretrained(work)
             write_card(work, card, encoder.settings)
-    training_data = f"{counts.n_pairs:,} pairs of names of {counts.n_concepts:,} concepts"
-    return PretrainResult(run, run / "encoder", training_data, {"pairs": counts.to_json()}, trained)
-
-
-def _load_encoder(recipe: PretrainingRecipe) -> TextEncoder:
-    lower = recipe.encoder.lower
-    if lower is None and recipe.stream.lowercase:
-        lower = True  # queries must be lowercased like the training data
-    return replace(recipe.encoder, lower=lower).load()
-
-
-def _provenance(
-    recipe: PretrainingRecipe, kb: KnowledgeBase | None, encoder: TextEncoder, pairs: SynonymPairs
-) -> dict[str, Any]:
-    """Describe the inputs of a run, by hashes."""
-    extra = recipe.stream.extra_pairs
-    return {
-        "kb": fingerprint(kb, tuple(SCHEMAS)) if kb is not None else None,
-        "extra_pairs": hash_file(extra) if extra else None,
-        "encoder": encoder.fingerprint(),
-        "pairs": pairs.counts.to_json(),
-    }

@@ -19,7 +19,7 @@ from biograft.kb import KnowledgeBase
 from biograft.linking.dense.index import collect_texts
 from biograft.linking.dense.search import ExactSearch, VectorTable
 from biograft.models import TextEncoder
-from biograft.training.pretraining.recipe import SynonymPairsConfig
+from biograft.training.pretraining.recipe import PairStreamConfig
 
 BEST, _SCORE = "best", "best.json"
 
@@ -35,7 +35,7 @@ class DevLinking:
     """
 
     def __init__(
-        self, kb: KnowledgeBase | None, encoder: TextEncoder, config: SynonymPairsConfig, run: Path
+        self, kb: KnowledgeBase | None, encoder: TextEncoder, config: PairStreamConfig, run: Path
     ) -> None:
         if kb is None or config.dev is None:
             raise ConfigError("stream.dev: mentions are linked to a knowledge base; give --kb")

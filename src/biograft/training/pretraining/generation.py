@@ -8,10 +8,9 @@ those of its kind.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,17 +22,14 @@ from biograft.kb.fingerprints import fingerprint
 from biograft.models.seq2seq import Seq2SeqModel
 from biograft.progress import Progress
 from biograft.text.mention_text import END, PUNCTUATION, START, clean_name, clean_text, prompt_of
-from biograft.training import Task, train
-from biograft.training.objectives.name_examples import NameBatches, NameExample
-from biograft.training.objectives.name_generation import NameGenerationTraining
-from biograft.training.pretraining.alignment import language_codes
-from biograft.training.pretraining.recipe import (
-    NameTemplatesConfig,
-    PretrainingRecipe,
-    PretrainResult,
-    hold_out,
-)
-from biograft.training.processes import join_processes
+from biograft.training import TrainingResult
+from biograft.training.batches import EpochOrder, OrderedBatches
+from biograft.training.objectives.examples import Setting
+from biograft.training.objectives.name_examples import NameExample
+from biograft.training.objectives.name_generation import NameReader, SequenceBatch, name_batches
+from biograft.training.pretraining.alignment import read_texts
+from biograft.training.pretraining.recipe import NameTemplatesConfig, PretrainingRecipe, hold_out
+from biograft.training.pretraining.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +113,10 @@ def group_texts(kb: KnowledgeBase, config: NameTemplatesConfig) -> ConceptTexts:
         kb: Knowledge base.
         config: Languages, and lowercasing.
     """
-    codes = language_codes(kb, config.languages) if config.languages else None
-    names = _texts(kb, "names", codes)
+    names = read_texts(kb, "names", config.languages)
     names = _each_once(names, _cleaned(pl.col("text"), lower=config.lower))
     definitions = _each_once(
-        _texts(kb, "definitions", codes),
+        read_texts(kb, "definitions", config.languages),
         _lowered(pl.col("text").str.strip_chars(), lower=config.lower),
     )
     concepts, name_ends = _ends(names["concept"].to_numpy())
@@ -133,13 +128,6 @@ def group_texts(kb: KnowledgeBase, config: NameTemplatesConfig) -> ConceptTexts:
         definitions["row"].to_numpy()[known],
         np.searchsorted(of_definitions[known], concepts, side="right").astype(np.int64),
     )
-
-
-def _texts(kb: KnowledgeBase, table: str, codes: list[int] | None) -> pl.DataFrame:
-    """Return ``row, concept, text`` of a table, sorted by concept, the order of the store."""
-    columns = kb.table(table).select(["concept", "language", "text"])
-    texts = pl.DataFrame(pl.from_arrow(columns)).with_row_index("row")
-    return texts if codes is None else texts.filter(pl.col("language").is_in(codes))
 
 
 def _each_once(texts: pl.DataFrame, written: pl.Expr) -> pl.DataFrame:
@@ -243,6 +231,15 @@ class NameTemplates:
             yield example.source
             yield f"{example.prompt} {example.target}".strip()
 
+    def about(self) -> str:
+        """Return a line on the names."""
+        counts = self.counts
+        return (
+            f"{counts.n_names:,} names of {counts.n_concepts:,} concepts: {counts.n_defined:,} "
+            f"with a definition, {counts.n_several:,} with several names, {counts.n_single:,} with "
+            "one"
+        )
+
     def _list(self, names: list[int], rng: np.random.Generator) -> str:
         """Join some of the names, sampled."""
         n_chosen = min(self.config.max_synonyms, len(names))
@@ -283,71 +280,51 @@ _TOKENIZER_EXAMPLES = 200_000
 """The maximum number of examples that a new tokenizer is trained on."""
 
 
-def pretrain_generation(
-    recipe: PretrainingRecipe,
-    kb: KnowledgeBase | None,
-    run: Path,
-    *,
-    resume: bool,
-    progress: Progress,
-) -> PretrainResult:
-    """Train a model on the names of a knowledge base; it is written to ``run/encoder``.
+class NameStream(Stream):
+    """Sentences about concepts, from which an encoder-decoder generates names."""
 
-    Args:
-        recipe: The recipe.
-        kb: Knowledge base of the names.
-        run: Folder of the run.
-        resume: Continue from its last checkpoint.
-        progress: Progress of training.
-    """
-    if kb is None:
-        raise ConfigError(f"recipe {recipe.name}: needs the names of a knowledge base; give --kb")
-    if len(recipe.objectives) > 1:
-        raise ConfigError(
-            f"recipe {recipe.name}: expected one objective of name generation, found several"
-        )
-    processes, config = join_processes(), recipe.training
-    plan = config.plan_batch(processes.num_processes)
-    progress.start("names")
-    templates = NameTemplates(kb, recipe.stream)
-    progress.start("model")
-    seq2seq = load_or_create_model(recipe, templates)
-    (objective,) = (config.build() for config in recipe.objectives.values())
-    training = NameGenerationTraining(seq2seq, objective)
-    train_indices, held_out_indices = hold_out(len(templates), config.seed)
-    make = partial(NameBatches, templates, plan.size, seed=config.seed)
-    source = make(
-        rank=processes.process_index,
-        world=processes.num_processes,
-        bucket_batches=recipe.stream.bucket_batches,
-        accumulate=plan.accumulate,
-        lengths=training.lengths,
-        indices=train_indices,
-    )
-    held_out = (
-        list(training.source(make(indices=held_out_indices)).batches(0))
-        if len(held_out_indices)
-        else []
-    )
-    task = Task(
-        model=training.model,
-        source=training.source(source),
-        compute_loss=training.loss,
-        counts=training.counts,
-        evaluate=partial(training.evaluate, held_out, config.precision) if held_out else None,
-        described=recipe.to_json(),
-        provenance={
+    def open(self, progress: Progress) -> None:
+        """Open the sentences and the model."""
+        recipe, config, kb = self.recipe, self.recipe.stream, self.kb
+        if kb is None:
+            raise ConfigError(
+                f"recipe {recipe.name}: needs the names of a knowledge base; give --kb"
+            )
+        progress.start("names")
+        self.examples: NameTemplates = config.part(kb, config)
+        progress.start("model")
+        self.seq2seq = load_or_create_model(recipe, self.examples)
+        self.setting = Setting(width=self.seq2seq.model.get_decoder().config.hidden_size, kb=kb)
+        self.rows, self._held_out = hold_out(len(self.examples), recipe.training.seed)
+        self.about, counts = self.examples.about(), self.examples.counts.to_json()
+        self.counts = {"names": counts}
+        self.provenance = {
             "kb": fingerprint(kb, ("names", "definitions"), [kb.languages]),
-            "encoder": seq2seq.fingerprint(),
-            "names": templates.counts.to_json(),
-        },
-        may_shard=True,
-    )
-    trained = train(task, config, run, resume=resume, progress=progress)
-    if processes.is_main_process:
-        seq2seq.save_pretrained(run / "encoder", overwrite=True)
-    counts = {"names": templates.counts.to_json()}
-    return PretrainResult(run, run / "encoder", _describe(templates.counts), counts, trained)
+            "encoder": self.seq2seq.fingerprint(),
+            "names": counts,
+        }
+
+    def reader(self) -> NameReader:
+        """Return the model; also choose the objective that encodes the examples."""
+        encoder: Any = next(each for each in self.objectives.values() if hasattr(each, "encode"))
+        self._batches = name_batches(self.seq2seq, encoder, self.examples)
+        self.lengths = self._batches.lengths
+        return NameReader(self.seq2seq, self.objectives)
+
+    def batch(self, epoch: int, indices: Sequence[int]) -> SequenceBatch:
+        """Return some examples as tensors."""
+        return self._batches.batch(epoch, indices)
+
+    def held_out(self, size: int) -> list[SequenceBatch]:
+        """Return the names that are held out."""
+        if not len(self._held_out):
+            return []
+        order = EpochOrder(self._held_out, size, self.recipe.training.seed)
+        return list(OrderedBatches(order, self.batch).batches(0))
+
+    def save(self, trained: TrainingResult) -> None:
+        """Write the model."""
+        self.seq2seq.save_pretrained(self.run / "encoder", overwrite=True)
 
 
 def load_or_create_model(recipe: PretrainingRecipe, templates: NameTemplates) -> Seq2SeqModel:
@@ -368,11 +345,4 @@ def load_or_create_model(recipe: PretrainingRecipe, templates: NameTemplates) ->
         max_source=config.max_length,
         dropout=config.dropout,
         decoder=config.decoder,
-    )
-
-
-def _describe(counts: TemplateCounts) -> str:
-    return (
-        f"{counts.n_names:,} names of {counts.n_concepts:,} concepts: {counts.n_defined:,} with a "
-        f"definition, {counts.n_several:,} with several names, {counts.n_single:,} with one"
     )

@@ -7,10 +7,8 @@ the entities of a text becomes the rows of its entity table.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,7 +28,6 @@ from biograft.models.knowledge import KnowledgeBertForMaskedLM
 from biograft.models.knowledge.entities import TableEntity, entity_table
 from biograft.models.knowledge.entity_finder import takes_entity_inputs
 from biograft.models.knowledge_layers import NEIGHBOURS, KnowledgeLayerConfig
-from biograft.models.precision import autocast_in
 from biograft.models.pretrained import (
     hash_encoder,
     load_masked_lm,
@@ -40,15 +37,13 @@ from biograft.models.pretrained import (
 from biograft.models.settings import EncoderSettings
 from biograft.progress import Progress
 from biograft.text.shards import Shards
-from biograft.training import Task, train
-from biograft.training.batches import IndependentBatches, group_by_length
-from biograft.training.objectives.base import Loss, Objective, TensorBatch, TextStates
+from biograft.training import TrainingResult
+from biograft.training.batches import EpochOrder, OrderedBatches
+from biograft.training.objectives.base import Objective, TensorBatch, TextStates
 from biograft.training.objectives.examples import (
     ALL,
     FOLLOWS,
-    IGNORED,
     MIXED,
-    SPECIAL,
     VISIBLE_ENTITIES,
     WITHHELD_NEIGHBOURS,
     EntityGraph,
@@ -60,16 +55,19 @@ from biograft.training.objectives.examples import (
     TextExample,
     collate,
     sort_by_order,
+    splice,
 )
+from biograft.training.objectives.model import View
 from biograft.training.objectives.smedbert import MaskedNeighbour
-from biograft.training.pretraining.packed_text import PackedText, open_packed
+from biograft.training.pretraining.packed_text import PackedText
 from biograft.training.pretraining.recipe import (
+    AnnotatedTextConfig,
     KnowledgeConfig,
     PretrainingRecipe,
-    PretrainResult,
     hold_out,
     hold_out_together,
 )
+from biograft.training.pretraining.stream import Stream
 from biograft.training.processes import join_processes
 
 _TRIES = 16
@@ -108,27 +106,9 @@ def join_random_next(example: TextExample, other: TextExample, max_length: int) 
         other: Sequence whose second segment follows.
         max_length: Largest number of tokens.
     """
-    own, start = _second(example), _second(other)
+    own, start, n = _second(example), _second(other), len(other.tokens)
     stop = _truncated_end(other, start, max_length - own - 1)
-    inside = (other.mentions[:, 0] >= start) & (other.mentions[:, 1] < stop)
-    moved = other.mentions[inside] + [own - start, own - start, 0]
-    stays = example.mentions[:, 1] < own
-    words = other.words[start:stop]
-    n_words = example.words[:own].max() + 1
-    return TextExample(
-        tokens=np.concatenate([example.tokens[:own], other.tokens[start:stop], other.tokens[-1:]]),
-        segments=np.repeat([0, 1], [own, stop - start + 1]),
-        words=np.concatenate([example.words[:own], words - words[0] + n_words, [SPECIAL]]),
-        mentions=np.concatenate([example.mentions[stays], moved]),
-        token_labels={
-            name: np.concatenate([labels[:own], other.token_labels[name][start:stop], [IGNORED]])
-            for name, labels in example.token_labels.items()
-        },
-        mention_labels={
-            name: np.concatenate([labels[stays], other.mention_labels[name][inside]])
-            for name, labels in example.mention_labels.items()
-        },
-    )
+    return splice([(example, 0, own), (other, start, stop), (other, n - 1, n)], own)
 
 
 def _second(example: TextExample) -> int:
@@ -147,79 +127,30 @@ def _truncated_end(example: TextExample, start: int, room: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class TextBatches(IndependentBatches[TextBatch]):
-    """Batches in a new order each epoch, with examples transformed by ``transforms``.
+class TextSequences:
+    """Sequences as they are in an epoch, changed by ``transforms``, and batches of them.
 
-    Of ``world * batch_size`` consecutive sequences every process takes ``batch_size``. An update
-    reads ``accumulate`` such groups, so that it has the same sequences for any number of processes
-    and passes. The last group of an epoch may have fewer; a remainder is left out. The sampling for
-    a sequence depends on seed, epoch and its index.
-
-    With ``bucket_batches`` above 0, the sequences of so many updates are sorted by length, and
-    whole updates shuffled, which saves padding. The sequences of a batch then depend on the size of
-    an update.
+    The sampling for a sequence depends on seed, epoch and its index.
     """
 
     packed: PackedText
-    batch_size: int
     transforms: Sequence[ExampleTransform] = ()
     seed: int = 33
     random_next_probability: float = 0.0
-    accumulate: int = 1
-    bucket_batches: int = 0
-    rank: int = 0
-    world: int = 1
     indices: Ints | None = None
-    """The sequences to read, also as random next segments; by default all."""
+    """The sequences that random next segments are of; by default all."""
 
-    def __post_init__(self) -> None:
-        if not len(self):
-            raise ConfigError(
-                f"stream: {len(self._indices)} sequences are too few for {self.world} processes; "
-                "use fewer, or more text"
-            )
-
-    @property
-    def _indices(self) -> Ints:
-        return np.arange(len(self.packed)) if self.indices is None else self.indices
-
-    def __len__(self) -> int:
-        """The number of batches of an epoch for one process."""
-        whole, rest = divmod(len(self._indices), self.batch_size * self.world)
-        return whole + (rest >= self.world)
-
-    def every(self, step: int, epoch: int, position: int) -> Iterator[TextBatch]:
-        """Iterate over every ``step``-th batch of an epoch from a position on.
+    def batch(self, epoch: int, indices: Sequence[int]) -> TextBatch:
+        """Return a batch of some sequences.
 
         Args:
-            step: Distance between batches.
             epoch: Number of the epoch.
-            position: First batch.
+            indices: Numbers of the sequences.
         """
-        rng, n_together = np.random.default_rng([self.seed, epoch]), self.batch_size * self.world
-        order = rng.permutation(self._indices)
-        if self.bucket_batches:
-            update = n_together * self.accumulate
-            order = group_by_length(order, self.packed.lengths, update, self.bucket_batches, rng)
-        for start in range(position * n_together, len(order), step * n_together):
-            group = order[start : start + n_together]
-            n_own = len(group) // self.world
-            own = group[self.rank * n_own : (self.rank + 1) * n_own]
-            if n_own:
-                yield self.batch(own, epoch)
-
-    def batch(self, indices: Ints, epoch: int = 0) -> TextBatch:
-        """Return a batch of these sequences, as they are in an epoch.
-
-        Args:
-            indices: Numbers of sequences.
-            epoch: Number of the epoch.
-        """
-        examples = [self.example(int(index), epoch) for index in indices]
-        return collate(examples, self.packed.padding)
+        return collate([self.example(int(i), epoch) for i in indices], self.packed.padding)
 
     def example(self, index: int, epoch: int) -> TextExample:
-        """Return a sequence as it is in an epoch, independently of its batch.
+        """Return a sequence, independently of its batch.
 
         Args:
             index: Number of the sequence.
@@ -227,8 +158,9 @@ class TextBatches(IndependentBatches[TextBatch]):
         """
         rng = np.random.default_rng([self.seed, epoch, 1 + index])  # 0 is for the order
         if self.random_next_probability:
+            others = np.arange(len(self.packed)) if self.indices is None else self.indices
             example = with_next_segment(
-                self.packed, index, self._indices, self.random_next_probability, rng
+                self.packed, index, others, self.random_next_probability, rng
             )
         else:
             example = self.packed.example(index)
@@ -612,62 +544,30 @@ def save_model(lm: Any, tokenizer: Any, folder: Path) -> None:
         save_tokenizer(tokenizer, work)
 
 
-_EVALUATION_SEED = 17
-"""The seed of the sampling in held-out batches."""
-
-
-class TextModel(nn.Module):
-    """A masked language model and its objectives, with one forward pass for all losses.
-
-    ``lm`` has knowledge layers or is a plain BERT. All trained weights are in it.
+class TextReader(nn.Module):
+    """Reads batches of text with a masked language model, with knowledge layers or a plain BERT.
 
     Args:
-        lm: Masked language model, with knowledge layers or plain.
-        objectives: Objectives by name.
+        lm: The masked language model.
     """
 
-    def __init__(self, lm: Any, objectives: Mapping[str, Objective]) -> None:
+    def __init__(self, lm: Any) -> None:
         super().__init__()
-        self.lm, self.objectives = lm, dict(objectives)
-        self.terms = {
-            f"{name}.{term}" if term else name: loss_term
-            for name, objective in self.objectives.items()
-            for term, loss_term in objective.terms.items()
-        }
-        heads = {name: objective.head for name, objective in self.objectives.items()}
-        self.heads = nn.ModuleDict({name: head for name, head in heads.items() if head is not None})
+        self.lm = lm
 
-    def forward(self, batch: TensorBatch, multipliers: Mapping[str, float]) -> Loss:
-        """Compute the sum of the objectives' losses, and their statistics.
-
-        Args:
-            batch: The batch.
-            multipliers: Multiplier of each loss and statistic by its own name, or that of its term,
-                so that means over several batches are means over all their items.
-        """
-        states = self.states(batch)
-        total, statistics = states.final.new_zeros((), dtype=torch.float32), {}
-        for name, term in self.terms.items():
-            loss, stats = term.loss(states, batch)
-            multiplier = multipliers.get(name, 1.0)
-            total = total + multiplier * loss
-            for key, each in stats.items():
-                statistic = f"{name}.{key}"
-                statistics[statistic] = multipliers.get(statistic, multiplier) * each
-        return total, statistics
-
-    def states(self, batch: TensorBatch) -> TextStates:
+    def forward(self, given: TextBatch) -> tuple[TextStates, View]:
         """Run the model once, for all objectives."""
         embeddings: Tensor = self.lm.get_input_embeddings().weight
+        batch = TensorBatch.of(given, embeddings.device)
         if not isinstance(self.lm, KnowledgeBertForMaskedLM):
             encoder = self.lm.base_model
-            output = encoder(batch.tokens, batch.mask, batch.segments)
-            return TextStates(
-                final=output.last_hidden_state,
+            states = TextStates(
+                final=encoder(batch.tokens, batch.mask, batch.segments).last_hidden_state,
                 token_scores=self.lm.cls,
                 embeddings=embeddings,
                 encode=lambda tokens, mask: encoder(tokens, mask).last_hidden_state,
             )
+            return states, lambda _: batch
         visible = batch.mention_labels.get(VISIBLE_ENTITIES, batch.entities).clamp_min(-1)
         output = self.lm.model(
             batch.tokens,
@@ -678,7 +578,7 @@ class TextModel(nn.Module):
             gold=True,
             withheld=batch.mention_labels.get(WITHHELD_NEIGHBOURS),
         )
-        return TextStates(
+        states = TextStates(
             final=output.last_hidden_state,
             token_scores=self.lm.cls,
             embeddings=embeddings,
@@ -687,183 +587,112 @@ class TextModel(nn.Module):
             table=self.lm.model.entity_table.weight,
             read_mentions=self.lm.model.mention_reader,
         )
+        return states, lambda _: batch
 
 
-class TextTraining:
-    """Loss, counts and evaluation of a ``TextModel``, for ``training.Task``."""
+class TextStream(Stream):
+    """Annotated text, from which a masked language model learns, with knowledge layers or not."""
 
-    def __init__(self, model: TextModel) -> None:
-        self.model = model
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the model."""
-        return next(self.model.parameters()).device
-
-    def loss(self, model: nn.Module, batch: TextBatch, multipliers: Mapping[str, float]) -> Loss:
-        """Compute the loss of a batch, and its statistics.
-
-        Args:
-            model: The module to train, as the loop wraps it.
-            batch: The batch.
-            multipliers: Weight of each mean in the update, by the name of its count.
-        """
-        result: Loss = model(TensorBatch.of(batch, self.device), multipliers)
-        return result
-
-    def counts(self, batch: TextBatch) -> dict[str, int]:
-        """Count the items that the loss and the accuracy of each term are means over."""
-        terms = self.model.terms.items()
-        items = {f"{name}.accuracy": term.count_items(batch) for name, term in terms}
-        return {name: term.count(batch) for name, term in terms} | items
-
-    def evaluate(self, batches: list[TextBatch], precision: str) -> dict[str, float]:
-        """Compute the statistics of held-out batches, weighted by their counts.
-
-        Beside an accuracy stand ``n``, the number of items, ``error``, its standard error (of a
-        mean over batches), and ``chance``, which the most frequent label alone would reach.
-
-        The sampling of objectives, such as that of negatives, is the same each time.
-
-        Args:
-            batches: Held-out batches.
-            precision: One of ``models.precision.PRECISIONS``.
-        """
-        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(_EVALUATION_SEED)
-            return self._evaluate(batches, precision)
-
-    def _evaluate(self, batches: list[TextBatch], precision: str) -> dict[str, float]:
-        read: dict[str, list[tuple[float, int]]] = {}
-        for batch in batches:
-            with autocast_in(precision, self.device):
-                _, stats = self.model(TensorBatch.of(batch, self.device), {})
-            counts = self.counts(batch)
-            for key, value in stats.items():
-                read.setdefault(key, []).append((value, _count_of(key, counts)))
-        found: dict[str, float] = {}
-        for key, pairs in read.items():
-            values, sizes = np.array(pairs).T
-            n = max(1.0, sizes.sum())
-            found[key] = float((values * sizes).sum() / n)
-            if key.endswith(".accuracy"):
-                name = key.removesuffix(".accuracy")
-                spread = np.square((values - found[key]) * sizes).sum() * len(sizes)
-                found[f"{name}.n"] = float(sizes.sum())
-                found[f"{name}.error"] = float(np.sqrt(spread / max(1, len(sizes) - 1)) / n)
-                found |= self._chance(name, batches)
-        return found
-
-    def _chance(self, name: str, batches: list[TextBatch]) -> dict[str, float]:
-        """Compute the ratio of the most frequent label: what a constant answer would reach."""
-        given = [self.model.terms[name].labels(batch) for batch in batches]
-        counts = Counter(int(k) for each in given if each is not None for k in each[each >= 0])
-        return {f"{name}.chance": max(counts.values()) / counts.total()} if counts else {}
-
-
-def _count_of(statistic: str, counts: Mapping[str, int]) -> int:
-    """Return the count of a statistic, or else that of its term."""
-    return counts.get(statistic, counts[statistic.rpartition(".")[0]])
-
-
-def pretrain_language_model(
-    recipe: PretrainingRecipe,
-    kb: KnowledgeBase | None,
-    run: Path,
-    *,
-    resume: bool,
-    progress: Progress,
-) -> PretrainResult:
-    """Train a language model on annotated text; it is written to ``run/encoder``.
-
-    Args:
-        recipe: The recipe.
-        kb: Knowledge base of the entities, which knowledge layers need.
-        run: Folder of the run.
-        resume: Continue from its last checkpoint.
-        progress: Progress of training.
-    """
-    processes, config = join_processes(), recipe.training
-    plan = config.plan_batch(processes.num_processes)
-    progress.start("encoder")
-    start = load_start(recipe)
-    with processes.main_process_first():
-        packed = open_packed(
-            recipe.stream, start.tokenizer, entities=start.entities, kb=kb, progress=progress
+    def open(self, progress: Progress) -> None:
+        """Open the text, and the model with its knowledge layers."""
+        recipe, kb, config = self.recipe, self.kb, self.recipe.stream
+        progress.start("encoder")
+        self._start = start = load_start(recipe)
+        self.packed = packed = self._read(config, start.entities, progress)
+        if start.entities is not None and not packed.entity_counts.any():
+            raise ConfigError(
+                f"stream.shards: {config.shards} has none of the entities that "
+                f"{recipe.encoder.name} knows; annotate it with the knowledge base of the model"
+            )
+        grows = start.entities is None
+        ids, counts, self._graph = _table(recipe.knowledge, packed, kb, grows=grows)
+        grafted = graft(start, recipe, ids, kb, self._graph)
+        self.lm, seed = grafted.lm, recipe.training.seed
+        self.body = tuple(self.lm.base_model.parameters())
+        self.setting = Setting.of(
+            start.tokenizer,
+            start.width,
+            counts,
+            kb=kb,
+            entities=tuple(ids),
+            graph=self._graph,
+            embeddings=start.lm.get_input_embeddings().weight,
+            entity_visibility=recipe.knowledge.entity_visibility if recipe.knowledge else ALL,
+            encoder=None if start.entities or recipe.knowledge else start.lm.base_model,
         )
-    if start.entities is not None and not packed.entity_counts.any():
-        raise ConfigError(
-            f"stream.shards: {recipe.stream.shards} has none of the entities that "
-            f"{recipe.encoder.name} knows; annotate it with the knowledge base of the model"
-        )
-    ids, counts, graph = _table(recipe.knowledge, packed, kb, grows=start.entities is None)
-    grafted = graft(start, recipe, ids, kb, graph)
-    setting = Setting.of(
-        start.tokenizer,
-        start.width,
-        counts,
-        graph=graph,
-        embeddings=start.lm.get_input_embeddings().weight,
-        entity_visibility=recipe.knowledge.entity_visibility if recipe.knowledge else ALL,
-        encoder=None if start.entities or recipe.knowledge else start.lm.base_model,
-    )
-    objectives = {name: config.build(setting) for name, config in recipe.objectives.items()}
-    text_training = TextTraining(TextModel(grafted.lm, objectives))
-    transforms = example_transforms(objectives, recipe.knowledge, grafted.lm, graph)
-    train_indices, held_out_indices = _split(packed, recipe)
-    make = partial(
-        TextBatches,
-        packed,
-        plan.size,
-        sort_by_order(transforms),
-        seed=config.seed,
-        random_next_probability=recipe.stream.random_next_probability,
-        bucket_batches=recipe.stream.bucket_batches,
-    )
-    source = make(
-        rank=processes.process_index,
-        world=processes.num_processes,
-        indices=train_indices,
-        accumulate=plan.accumulate,
-    )
-    _try_out(text_training, make(indices=train_indices[:1]))
-    held_out = []
-    if recipe.stream.held_out:
-        other = replace(recipe.stream, shards=recipe.stream.held_out, cache=None)
-        with processes.main_process_first():
-            given = open_packed(other, start.tokenizer, entities=ids, kb=kb, progress=progress)
-        held_out = list(replace(make(), packed=given).batches(0))
-    elif len(held_out_indices):
-        held_out = list(make(indices=held_out_indices).batches(0))
-    task = Task(
-        model=text_training.model,
-        source=source,
-        compute_loss=text_training.loss,
-        counts=text_training.counts,
-        evaluate=partial(text_training.evaluate, held_out, config.precision) if held_out else None,
-        described=recipe.to_json(),
-        provenance={
+        self.rows, self._held_out = np.arange(len(packed)), np.arange(0)
+        self._other = None
+        if config.held_out:
+            other = replace(config, shards=config.held_out, cache=None)
+            self._other = self._read(other, ids, progress)
+        elif config.substitution is None:
+            self.rows, self._held_out = hold_out(len(packed), seed)
+        else:
+            self.rows, self._held_out = hold_out_together(packed.documents, seed)
+        self.lengths = packed.lengths
+        self.provenance = {
             "packed": packed.manifest["made_from"],
             "encoder": start.fingerprint,
             **hash_knowledge(recipe.knowledge),
-        },
-        may_shard=True,
-        body=tuple(grafted.lm.base_model.parameters()),
-    )
-    trained = train(task, config, run, resume=resume, progress=progress)
-    if processes.is_main_process:
-        save_model(grafted.lm, start.tokenizer, run / "encoder")
-    counts_by_name = _count(packed) | {"n_random_entities": grafted.n_random}
-    return PretrainResult(run, run / "encoder", _describe(packed), counts_by_name, trained)
+        }
+        sizes = {
+            "n_sequences": len(packed),
+            "n_tokens": packed.n_tokens,
+            "n_entities": len(packed.entities),
+        }
+        self.counts = {"text": sizes | packed.counts, "n_random_entities": grafted.n_random}
+        self.about = (
+            f"{packed.n_tokens:,} tokens in {len(packed):,} sequences, with "
+            f"{len(packed.entities):,} entities"
+        )
 
+    def _read(
+        self, config: AnnotatedTextConfig, entities: Sequence[str] | None, progress: Progress
+    ) -> PackedText:
+        with join_processes().main_process_first():
+            packed: PackedText = config.part(
+                config, self._start.tokenizer, entities=entities, kb=self.kb, progress=progress
+            )
+        return packed
 
-def _split(packed: PackedText, recipe: PretrainingRecipe) -> tuple[Ints, Ints]:
-    """Return the sequences to train on, and those to hold out where no other text is given."""
-    if recipe.stream.held_out:
-        return np.arange(len(packed)), np.arange(0)
-    if recipe.stream.substitution is None:
-        return hold_out(len(packed), recipe.training.seed)
-    return hold_out_together(packed.documents, recipe.training.seed)
+    def reader(self) -> TextReader:
+        """Return the model; also prepare the examples for the objectives."""
+        transforms = example_transforms(
+            self.objectives, self.recipe.knowledge, self.lm, self._graph
+        )
+        self._sequences = TextSequences(
+            self.packed,
+            sort_by_order(transforms),
+            self.recipe.training.seed,
+            self.recipe.stream.random_next_probability,
+            self.rows,
+        )
+        return TextReader(self.lm)
+
+    def batch(self, epoch: int, indices: Sequence[int]) -> TextBatch:
+        """Return some sequences."""
+        return self._sequences.batch(epoch, indices)
+
+    def held_out(self, size: int) -> list[TextBatch]:
+        """Return the sequences that are held out, or those of another text."""
+        rows, sequences = self._held_out, replace(self._sequences, indices=self._held_out)
+        if self._other is not None:
+            rows = np.arange(len(self._other))
+            sequences = replace(self._sequences, packed=self._other, indices=None)
+        if not len(rows):
+            return []
+        order = EpochOrder(
+            rows,
+            size,
+            self.recipe.training.seed,
+            lengths=sequences.packed.lengths,
+            bucket_batches=self.recipe.stream.bucket_batches,
+        )
+        return list(OrderedBatches(order, sequences.batch).batches(0))
+
+    def save(self, trained: TrainingResult) -> None:
+        """Write the model."""
+        save_model(self.lm, self._start.tokenizer, self.run / "encoder")
 
 
 def example_transforms(
@@ -901,27 +730,3 @@ def _table(
         return (*(with_vectors(config, ids, counts, kb) if grows else (ids, counts)), None)
     around = read_neighbourhood(config, ids, counts, kb, grows=grows)
     return around.ids, around.graph.counts, around.graph
-
-
-@torch.no_grad()
-def _try_out(text_training: TextTraining, source: TextBatches) -> None:
-    """Compute a loss, so that an objective that does not fit raises before the run starts."""
-    text_training.loss(text_training.model, next(source.batches(0)), {})
-
-
-def _describe(packed: PackedText) -> str:
-    return (
-        f"{packed.n_tokens:,} tokens in {len(packed):,} sequences, with "
-        f"{len(packed.entities):,} entities"
-    )
-
-
-def _count(packed: PackedText) -> dict[str, Any]:
-    return {
-        "text": {
-            "n_sequences": len(packed),
-            "n_tokens": packed.n_tokens,
-            "n_entities": len(packed.entities),
-            **packed.counts,
-        }
-    }

@@ -20,7 +20,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -33,15 +33,14 @@ import pyarrow.parquet as pq
 
 from biograft.artifacts import (
     MANIFEST,
+    ArraySpec,
     ArtifactKind,
     check_ends,
-    check_length,
-    check_range,
     create_array,
     describe_files,
     hash_file,
     new_folder,
-    open_array,
+    open_arrays,
     save_arrays,
     sole_writer,
 )
@@ -63,6 +62,7 @@ from biograft.training.objectives.examples import (
     SPECIAL,
     Ints,
     TextExample,
+    splice,
 )
 from biograft.training.pretraining.recipe import AnnotatedTextConfig
 from biograft.training.pretraining.substitution import (
@@ -197,23 +197,17 @@ _OUTSIDE = -1
 """The row of a concept outside the entity table."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenisedDocument:
-    """The tokens of a text, without special ones."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenisedDocument(TextExample):
+    """The tokens of a text, without special ones; mentions are disjoint and ascending."""
 
+    segments: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """A document has none."""
     index: int
-    tokens: Ints
-    words: Ints
-    """The word index of each token, from 0."""
-    mentions: Ints
-    """First token, last token, row of the entity; disjoint and ascending."""
     scores: npt.NDArray[np.float64]
     """The score of each mention."""
     sentences: Ints
     """The first tokens of sentences, except the first one."""
-    token_labels: Mapping[str, Ints] = field(default_factory=dict)
-    mention_labels: Mapping[str, Ints] = field(default_factory=dict)
-    """As those of a ``TextExample``."""
 
 
 class DocumentTokenizer:
@@ -426,20 +420,8 @@ class DocumentPart:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
-class PackedSequence:
-    """A sequence of tokens with its words, mentions and labels."""
-
-    tokens: Ints
-    words: Ints
-    mentions: Ints
-    second: int
-    """The start of its second segment; 0 if it has none."""
-    document: int
-    """The number of its first document."""
-    token_labels: Mapping[str, Ints] = field(default_factory=dict)
-    mention_labels: Mapping[str, Ints] = field(default_factory=dict)
-    """As those of a ``TokenisedDocument``."""
+DOCUMENT = "document"
+"""The label of a sequence that is the number of its first document."""
 
 
 class Packer:
@@ -455,7 +437,7 @@ class Packer:
         self.config, self.counts = config, PackingCounts()
         self._first, self._separator = first, separator
 
-    def pack(self, documents: Iterable[TokenisedDocument]) -> Iterator[PackedSequence]:
+    def pack(self, documents: Iterable[TokenisedDocument]) -> Iterator[TextExample]:
         """Yield the sequences of documents, in their order."""
         if self.config.two_segments:
             sequences = self._halve(self._split(documents, self.config.max_length - 3))
@@ -511,38 +493,26 @@ class Packer:
                 DocumentPart(part.document, middle, part.end),
             ]
 
-    def _sequence(self, parts: list[DocumentPart]) -> PackedSequence:
-        tokens, words = [np.array([self._first])], [np.array([SPECIAL])]
-        mentions, scores, selections = [], [], []
-        length, n_words = 1, 0
-        for part in parts:
-            document, inside = part.document, slice(part.start, part.end)
-            own = document.words[inside] - document.words[part.start] + n_words
-            tokens += [document.tokens[inside], np.array([self._separator])]
-            words += [own, np.array([SPECIAL])]
-            whole = self._whole_mentions(part)
-            mentions.append(document.mentions[whole] + np.array([length - part.start] * 2 + [0]))
-            scores.append(document.scores[whole])
-            selections.append(whole)
-            length, n_words = length + len(part) + 1, int(own[-1]) + 1
-        best = self._best(np.concatenate(mentions), np.concatenate(scores))
-        return PackedSequence(
-            tokens=np.concatenate(tokens),
-            words=np.concatenate(words),
-            mentions=np.concatenate(mentions)[best],
-            second=len(parts[0]) + 2 if self.config.two_segments else 0,
-            document=parts[0].document.index,
-            token_labels=_token_labels(parts),
-            mention_labels={
-                name: np.concatenate(
-                    [
-                        p.document.mention_labels[name][k]
-                        for p, k in zip(parts, selections, strict=True)
-                    ]
-                )[best]
-                for name in parts[0].document.mention_labels
-            },
+    def _sequence(self, parts: list[DocumentPart]) -> TextExample:
+        document, none = parts[0].document, np.full(2, IGNORED)
+        special = TextExample(
+            tokens=np.array([self._first, self._separator]),
+            segments=none,
+            words=np.full(2, SPECIAL),
+            mentions=np.zeros((0, 3), np.int64),
+            token_labels=dict.fromkeys(document.token_labels, none),
+            mention_labels=dict.fromkeys(document.mention_labels, none[:0]),
+            labels={DOCUMENT: document.index},
         )
+        spans: list[tuple[TextExample, int, int]] = [(special, 0, 1)]
+        for part in parts:
+            spans += [(part.document, part.start, part.end), (special, 1, 2)]
+        second = len(parts[0]) + 2 if self.config.two_segments else self.config.max_length
+        made = splice(spans, second)
+        scores = [part.document.scores[self._whole_mentions(part)] for part in parts]
+        best = self._best(made.mentions, np.concatenate(scores))
+        labels = {name: values[best] for name, values in made.mention_labels.items()}
+        return replace(made, mentions=made.mentions[best], mention_labels=labels)
 
     def _whole_mentions(self, part: DocumentPart) -> npt.NDArray[np.bool_]:
         """Select the mentions that are within a part, and count those that it cuts."""
@@ -560,17 +530,6 @@ class Packer:
         self.counts.n_mentions += len(best)
         self.counts.n_outside_table += int((mentions[best, 2] < 0).sum())
         return best
-
-
-def _token_labels(parts: Sequence[DocumentPart]) -> dict[str, Ints]:
-    """Concatenate the token labels of parts; special tokens have none."""
-    none, labels = np.array([IGNORED]), {}
-    for name in parts[0].document.token_labels:
-        values = [none]
-        for part in parts:
-            values += [part.document.token_labels[name][part.start : part.end], none]
-        labels[name] = np.concatenate(values)
-    return labels
 
 
 def _starting_in(part: DocumentPart) -> npt.NDArray[np.bool_]:
@@ -598,16 +557,17 @@ PACKED = ArtifactKind(
     keys=("made_from", "special", "counts"),
 )
 ENTITIES, FREQUENCIES = "entities.parquet", "frequencies.parquet"
-_ARRAYS: dict[str, tuple[type[np.integer], int]] = {
-    "tokens": (np.int32, 0),
-    "words": (np.int16, 0),
-    "mentions": (np.int32, 3),
-    "sequences": (np.int64, 4),
+_ARRAYS = {
+    "tokens": ArraySpec("int32", ("tokens",)),
+    "words": ArraySpec("int16", ("tokens",)),
+    "mentions": ArraySpec("int32", ("mentions", 3)),
+    "sequences": ArraySpec("int64", ("sequences", 4), low=0),
 }
-"""The type of each array, and the columns of a row (0: a single value)."""
-_LABEL: tuple[type[np.integer], int] = (np.int16, 0)
 TOKEN_LABELS, MENTION_LABELS = (SEGMENT_ENDS,), (CONSISTENT, HEAD_OFFSET)
 """The labels that packed text may have."""
+_LABELS = {name: ArraySpec("int16", ("tokens",)) for name in TOKEN_LABELS} | {
+    name: ArraySpec("int16", ("mentions",)) for name in MENTION_LABELS
+}
 
 
 PLAN = ArtifactKind(
@@ -629,7 +589,7 @@ PART = ArtifactKind(
 
 
 def write_sequences(
-    folder: Path, sequences: Iterable[PackedSequence], labels: Iterable[str] = ()
+    folder: Path, sequences: Iterable[TextExample], labels: Iterable[str] = ()
 ) -> None:
     """Write sequences as arrays of a folder.
 
@@ -638,9 +598,9 @@ def write_sequences(
         sequences: The sequences of a part.
         labels: The labels of tokens and mentions that the sequences have.
     """
-    kinds = {**_ARRAYS, **dict.fromkeys(labels, _LABEL)}
-    rows: dict[str, list[npt.NDArray[np.integer]]] = {
-        name: [np.zeros((0, width) if width else 0, kind)] for name, (kind, width) in kinds.items()
+    specs = _ARRAYS | {name: _LABELS[name] for name in labels}
+    rows = {
+        name: [np.zeros((0, *map(int, each.shape[1:])), each.kinds)] for name, each in specs.items()
     }
     n_tokens = n_mentions = 0
     for sequence in sequences:
@@ -652,10 +612,12 @@ def write_sequences(
             "tokens": sequence.tokens,
             "words": sequence.words,
             "mentions": sequence.mentions,
-            "sequences": np.array([[n_tokens, n_mentions, sequence.second, sequence.document]]),
+            "sequences": np.array(
+                [[n_tokens, n_mentions, sequence.segments.argmax(), sequence.labels[DOCUMENT]]]
+            ),
         }
-        for name, (kind, _) in kinds.items():
-            rows[name].append(values[name].astype(kind))
+        for name, spec in specs.items():
+            rows[name].append(values[name].astype(spec.kinds))
     save_arrays(folder, {name: np.concatenate(each) for name, each in rows.items()})
 
 
@@ -682,11 +644,11 @@ class PackedText:
         manifest = PACKED.read(folder)
         PACKED.check_files(folder, manifest)
         try:
-            kinds = {**_ARRAYS, **dict.fromkeys(manifest.get("labels", ()), _LABEL)}
-            arrays = {name: _load(folder, name, *kind) for name, kind in kinds.items()}
-            _check_arrays(arrays)
+            specs = _ARRAYS | {name: _LABELS[name] for name in manifest.get("labels", ())}
+            arrays = open_arrays(folder, specs)
+            _check_sequences(arrays)
             entities = pq.read_table(folder / ENTITIES)
-        except (OSError, ValueError, pa.ArrowException) as error:
+        except (OSError, ValueError, KeyError, pa.ArrowException) as error:
             raise PACKED.damaged(folder, error) from error
         ids = tuple(entities["id"].to_pylist())
         counts = entities["count"].to_numpy().astype(np.int64)
@@ -754,25 +716,13 @@ class PackedText:
         )
 
 
-def _load(folder: Path, name: str, kind: type[np.integer], width: int) -> npt.NDArray[Any]:
-    loaded = open_array(folder / f"{name}.npy", kind, n_axes=2 if width else 1)
-    check_length(name, loaded, len(loaded), *((width,) if width else ()))
-    return loaded
-
-
-def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Refuse arrays that do not fit together: sequences divide the tokens and the mentions."""
-    totals = len(arrays["tokens"]), len(arrays["mentions"])
-    for name, array in arrays.items():
-        if name not in ("tokens", "mentions", "sequences"):
-            check_length(name, array, totals[name in MENTION_LABELS])
+def _check_sequences(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Refuse sequences that do not divide the tokens and the mentions, or are empty."""
     sequences = arrays["sequences"]
-    for column, total in enumerate(totals):
-        ends = np.append(0, sequences[:, column])
-        check_ends("sequences", ends, total)
+    for column, name in enumerate(("tokens", "mentions")):
+        check_ends("sequences", np.append(0, sequences[:, column]), len(arrays[name]))
     if not bool((np.diff(sequences[:, 0], prepend=0) > 0).all()):
         raise ValueError("sequences: one has no tokens")
-    check_range("sequences", sequences, 0, np.iinfo(np.int64).max)
 
 
 def read_entities(shards: Path, min_count: int) -> pa.Table:

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from biograft.config import (
     AtLeast,
     Choice,
-    Config,
     Range,
     Ratio,
     check_fields,
@@ -32,6 +31,7 @@ from biograft.recipe import Recipe, RecipeSource, read_table
 from biograft.registry import Registry, load_object
 from biograft.training import TrainingConfig
 from biograft.training.objectives import OBJECTIVES
+from biograft.training.objectives.configs import PartConfig
 from biograft.training.objectives.examples import ENTITY_VISIBILITIES
 from biograft.training.pretraining.substitution import SubstitutionConfig
 from biograft.training.run_folder import sole_run
@@ -42,38 +42,50 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SynonymPairsConfig(Config):
-    """Settings of the pairs of names to learn from.
+class PairStreamConfig(PartConfig):
+    """Settings of any stream of pairs of texts, which an encoder reads.
 
-    At most ``max_pairs`` pairs of one concept are sampled, by ``seed`` (0: all pairs).
-    ``languages`` keeps names in these languages only (empty: all); ``cross_language`` keeps pairs
-    of different languages only. ``trade_names`` adds to a concept the names of its trade names and
-    of the concepts that it is a trade name of. ``extra_pairs`` is a file of ``id||name||name``
-    lines to add. ``bucket_batches``, where above 0, groups names of similar length within so many
-    batches, which saves padding.
+    ``languages`` are those of the names that are read (empty: all). ``bucket_batches``, where above
+    0, groups pairs of similar length within so many batches, which saves padding.
 
     ``dev`` is a gold standard in the format ``dev_format`` (`biograft evaluate link`). At each
     evaluation (``training.eval_every``) its mentions are linked to their nearest names, and the
     encoder of the best evaluation is kept.
     """
 
-    max_pairs: Annotated[int, AtLeast(0)] = 50
+    stream_kind: ClassVar[str] = "synonym_pairs"
+
     languages: tuple[str, ...] = ()
     lowercase: bool = True
-    cross_language: bool = False
-    trade_names: bool = False
-    extra_pairs: Path | None = None
     dev: Path | None = None
     dev_format: str = ""
     bucket_batches: Annotated[int, AtLeast(0)] = 0
     seed: Annotated[int, AtLeast(0)] = 33
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynonymPairsConfig(PairStreamConfig):
+    """Settings of the pairs of names to learn from.
+
+    At most ``max_pairs`` pairs of one concept are sampled, by ``seed`` (0: all pairs).
+    ``cross_language`` keeps pairs of different languages only. ``trade_names`` adds to a concept
+    the names of its trade names and of the concepts that it is a trade name of. ``extra_pairs`` is
+    a file of ``id||name||name`` lines to add.
+    """
+
+    implementation: ClassVar[str] = "biograft.training.pretraining.alignment:SynonymPairs"
+
+    max_pairs: Annotated[int, AtLeast(0)] = 50
+    cross_language: bool = False
+    trade_names: bool = False
+    extra_pairs: Path | None = None
+
+
 MIN_LENGTH, MAX_LENGTH = 8, 32_767
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotatedTextConfig(Config):
+class AnnotatedTextConfig(PartConfig):
     """Settings of reading annotated text as sequences of tokens.
 
     ``shards`` is a folder of `biograft corpus annotate`; its tokens are stored in ``cache`` (by
@@ -98,6 +110,9 @@ class AnnotatedTextConfig(Config):
 
     ``workers`` processes pack the shards (0: one per core); the sequences do not depend on it.
     """
+
+    stream_kind: ClassVar[str] = "annotated_text"
+    implementation: ClassVar[str] = "biograft.training.pretraining.packed_text:open_packed"
 
     shards: Path
     held_out: Path | None = None
@@ -142,7 +157,7 @@ class AnnotatedTextConfig(Config):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NameTemplatesConfig(Config):
+class NameTemplatesConfig(PartConfig):
     """Settings of sentences made from a knowledge base.
 
     The sentence of a concept has at most ``max_definitions`` definitions, cut to
@@ -151,6 +166,9 @@ class NameTemplatesConfig(Config):
     definitions in these languages only (empty: all). ``bucket_batches``, where above 0, groups
     examples of similar length within so many batches, which saves padding.
     """
+
+    stream_kind: ClassVar[str] = "name_templates"
+    implementation: ClassVar[str] = "biograft.training.pretraining.generation:NameTemplates"
 
     lower: bool = True
     languages: tuple[str, ...] = ()
@@ -166,20 +184,22 @@ STREAMS: Registry[Any] = Registry(
     "stream",
     {
         "synonym_pairs": (
-            "biograft.training.pretraining.recipe:SynonymPairsConfig",
+            "recipe:SynonymPairsConfig",
             "pairs of names of one concept of a knowledge base",
         ),
         "annotated_text": (
-            "biograft.training.pretraining.recipe:AnnotatedTextConfig",
+            "recipe:AnnotatedTextConfig",
             "running text with linked mentions, as sequences of tokens",
         ),
         "name_templates": (
-            "biograft.training.pretraining.recipe:NameTemplatesConfig",
+            "recipe:NameTemplatesConfig",
             "sentences about the concepts of a knowledge base, and the names to generate",
         ),
     },
+    group="biograft.streams",
+    home="biograft.training.pretraining",
 )
-"""The configurations of all streams."""
+"""The configurations of all streams; ``stream_kind`` says which objectives learn from one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,7 +427,8 @@ def _check_tables(
             f"[new] for one made from scratch; found {'both' if 'new' in values else 'neither'}"
         )
     if kind in STREAMS:
-        _refuse_unused(name, kind, {key: tables[key] for key in _TABLES if key in values})
+        given = {key: tables[key] for key in _TABLES if key in values}
+        _refuse_unused(name, STREAMS.load(kind).stream_kind, given)
 
 
 _VECTOR = "determines how a text becomes one vector"
@@ -456,10 +477,12 @@ def _configure_new(table: Mapping[str, Any], stream: str) -> Any:
     if "kind" not in values:
         raise ConfigError(f"new: missing key 'kind'; known: {', '.join(NEW_MODELS)}")
     kind = values.pop("kind")
-    if kind in NEW_MODELS and stream not in (kinds := NEW_MODELS.load(kind).stream_kinds):
-        raise ConfigError(
-            f"new.kind: {kind} is for stream.kind = {' or '.join(kinds)}, found {stream}"
-        )
+    if kind in NEW_MODELS and stream in STREAMS:
+        kinds, found = NEW_MODELS.load(kind).stream_kinds, STREAMS.load(stream).stream_kind
+        if found not in kinds:
+            raise ConfigError(
+                f"new.kind: {kind} is for stream.kind = {' or '.join(kinds)}, found {stream}"
+            )
     return _configure(NEW_MODELS, kind, values, "new.kind", "new.")
 
 
@@ -537,14 +560,6 @@ class PretrainResult:
         }
 
 
-_PRETRAINERS = {
-    "synonym_pairs": "alignment:pretrain_alignment",
-    "annotated_text": "language_modelling:pretrain_language_model",
-    "name_templates": "generation:pretrain_generation",
-}
-"""The training function for each kind of stream, in a module of this package."""
-
-
 def pretrain(
     recipe: RecipeSource | PretrainingRecipe,
     kb: KnowledgeBase | None,
@@ -568,7 +583,7 @@ def pretrain(
     if not isinstance(recipe, PretrainingRecipe):
         recipe = PretrainingRecipe.load(recipe)
     try:
-        run = load_object(f"{__package__}.{_PRETRAINERS[recipe.stream_kind]}")
+        run = load_object(f"{__package__}.stream:pretrain_on_stream")
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training an encoder") from error
     progress = progress or Progress()

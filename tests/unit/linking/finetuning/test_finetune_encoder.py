@@ -10,7 +10,6 @@ import pytest
 import torch
 from generative_store import query_in
 from manifests import changed, contents
-from safetensors.numpy import load_file
 from tiny_seq2seq import tiny_seq2seq
 from transformers import AutoModel
 from two_processes import loads_after_joining, losses, run_on_two, without_dropout
@@ -41,8 +40,15 @@ from biograft.training.linkers import (
     finetune_encoder,
     make_examples,
 )
-from biograft.training.linkers.encoder import MentionPairs, path_of
-from biograft.training.objectives import NameScorer, SynonymMarginalConfig, tokenize_in_batches
+from biograft.training.linkers.encoder import (
+    CANDIDATES,
+    EpochCandidates,
+    MentionBatch,
+    MentionPairs,
+    load_epoch,
+    path_of,
+)
+from biograft.training.objectives import EncoderReader, SynonymMarginal, SynonymMarginalConfig
 
 
 @pytest.fixture
@@ -116,7 +122,8 @@ def test_the_weight_of_lexical_search_is_learned_and_written(run):
     assert content["provenance"]["kb"]
     assert 0.01 < abs(result.report["lexical_weight"] - 0.8) < 0.5
     lines = metrics(result)
-    assert {"with_gold", "gold_probability", "gold_first", "gold_found"} <= set(lines[0])
+    keys = ("with_gold", "gold_probability", "gold_first", "gold_found")
+    assert {f"marginal.{key}" for key in keys} <= set(lines[0])
     assert json.loads(json.dumps(result.to_json())) == result.to_json()
     without = run("pairs", epochs=1, loss="contrastive")
     assert without.report["lexical_weight"] is None
@@ -163,11 +170,14 @@ def test_an_index_puts_names_in_the_order_that_was_learned(run, clinic, tmp_path
     lexical_scores = LexicalIndex.build(clinic.kb).score(mentions, rows)
     config = SynonymMarginalConfig(lexical_weight=learned, temperature=0.1)
     with torch.inference_mode():
-        taught = NameScorer(trained, config).eval()(
-            tokenize_in_batches(trained, [*mentions, *names]),
-            torch.from_numpy(rows),
-            torch.from_numpy(np.where(np.isfinite(lexical_scores), lexical_scores, 0)),
-        )
+        arrays = {
+            "names": rows,
+            "lexical": np.where(np.isfinite(lexical_scores), lexical_scores, 0),
+        }
+        objective = SynonymMarginal(config)
+        reader = EncoderReader(trained, {"marginal": objective}, by_length=True).eval()
+        vectors, view = reader(MentionBatch((*mentions, *names), len(mentions), arrays))
+        taught = objective.scores(vectors, view("marginal"))
     expected = taught.numpy() * 0.1 / (1 + learned)
     np.testing.assert_allclose(search.score(mentions, rows), expected, atol=1e-5)
 
@@ -229,7 +239,9 @@ def test_vectors_are_equal_elsewhere_and_the_card_says_what_was_done(run):
 
 def test_candidates_are_found_anew_each_epoch(run):
     result = run("run", epochs=8, refresh="full")
-    epochs = [load_file(path_of(result.run / "candidates", epoch)) for epoch in range(8)]
+    n = len(EpochCandidates._fields)
+    epochs = [load_epoch(result.run / "candidates", epoch, CANDIDATES) for epoch in range(8)]
+    assert all(len(arrays) == n for arrays in epochs)
     assert (epochs[0]["texts"] != epochs[-1]["texts"]).any()
     assert epochs[-1]["gold_found"].mean() > epochs[0]["gold_found"].mean()
     assert not path_of(result.run / "candidates", 8).exists()
@@ -254,8 +266,8 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(run, loss, passes):
         == again.report["lexical_weight"]
         == part.report["lexical_weight"]
     )
-    for path in sorted((whole.run / "candidates").glob("*")):
-        assert path.read_bytes() == (part.run / "candidates" / path.name).read_bytes()
+    for path in sorted((whole.run / "candidates").glob("*/*")):
+        assert path.read_bytes() == (part.run / path.relative_to(whole.run)).read_bytes()
 
 
 def test_resume_of_a_finished_run_changes_no_file(run):
@@ -282,7 +294,7 @@ def test_an_interrupted_run_needs_its_candidates(run):
     options = {"steps": 3, "batch_size": 3}
     part = run("parts", **options, max_minutes=1e-9)
     shutil.rmtree(part.run / "candidates")
-    with pytest.raises(StoreError, match=r"epoch-0000\.safetensors: missing or damaged"):
+    with pytest.raises(StoreError, match="epoch-0000: missing, damaged"):
         run("parts", **options, resume=True)
 
 
@@ -298,11 +310,13 @@ def test_a_run_goes_on_only_with_the_same(run, clinic):
 
 def test_mentions_without_gold_may_wait(run):
     lines = metrics(run("run", epochs=1, k=2, missing_gold="skip"))
-    assert min(line["with_gold"] for line in lines) < 1
-    assert all(line["with_gold"] == pytest.approx(line["gold_found"]) for line in lines)
+    assert min(line["marginal.with_gold"] for line in lines) < 1
+    assert all(
+        line["marginal.with_gold"] == pytest.approx(line["marginal.gold_found"]) for line in lines
+    )
     lines = metrics(run("added", epochs=1, k=2))
-    assert all(line["with_gold"] == 1 for line in lines)
-    assert np.mean([line["gold_found"] for line in lines]) < 1
+    assert all(line["marginal.with_gold"] == 1 for line in lines)
+    assert np.mean([line["marginal.gold_found"] for line in lines]) < 1
 
 
 TWO_PROCESSES = """
@@ -413,12 +427,12 @@ def pairs_of(clinic, config_of):
 def test_partners_are_all_else_that_is_said_of_the_concept(pairs_of, clinic):
     pairs = pairs_of(clinic.mentions)
     row = [example.text for example in pairs.paired].index("belly ache")
-    sampled = {pairs.sample(epoch, [row]).right[0] for epoch in range(80)}
+    sampled = {pairs.batch(epoch, [row]).right[0] for epoch in range(80)}
     assert sampled == {"abdominal pain", "pain of abdomen", "my belly hurts"}
-    assert pairs.sample(3, [row]).right == pairs.sample(3, [row]).right
+    assert pairs.batch(3, [row]).right == pairs.batch(3, [row]).right
     other = pairs_of(clinic.mentions, seed=1)
     every = list(range(len(pairs)))
-    assert any(pairs.sample(e, every).right != other.sample(e, every).right for e in range(3))
+    assert any(pairs.batch(e, every).right != other.batch(e, every).right for e in range(3))
 
 
 def test_a_mention_is_not_its_own_partner(pairs_of, store_of):
@@ -433,13 +447,13 @@ def test_concepts_that_are_meant_together_are_no_negatives(pairs_of):
     pairs = pairs_of(
         [mention("a", "C0", "C1"), mention("b", "C1", "C2"), mention("c", "C3"), mention("d", "C2")]
     )
-    labels = pairs.sample(0, [0, 1, 2, 3]).labels.tolist()
+    labels = pairs.batch(0, [0, 1, 2, 3]).labels.tolist()
     assert labels[0] == labels[1] == labels[3] != labels[2]
 
 
 def test_batches_can_be_taken_up(pairs_of, clinic):
     pairs = pairs_of(clinic.mentions)
-    source = OrderedBatches(EpochOrder(len(pairs), 3, 0, Shard()), pairs.sample)
+    source = OrderedBatches(EpochOrder(len(pairs), 3, 0, Shard()), pairs.batch)
     batches = list(source.batches(2))
     assert len(source) == len(batches) == 3
     assert sorted(t for b in batches for t in b.left) == sorted(m.text for m in clinic.mentions)

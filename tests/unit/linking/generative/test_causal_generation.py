@@ -23,9 +23,7 @@ from biograft.linking import (
     load_ranker,
 )
 from biograft.models import BeamConfig, Seq2SeqModel
-from biograft.training.objectives import OBJECTIVES
-from biograft.training.objectives.name_examples import NameExample
-from biograft.training.objectives.name_generation import NameGenerationTraining
+from biograft.training.objectives import OBJECTIVES, NameExample, NameReader, ObjectiveModel
 
 PARTS, KINDS = ("heart", "liver", "lung", "skin", "bone", "brain", "left eye", "right eye", "ear",
                 "nose"), ("pain", "failure", "cancer", "injury", "infection", "atrophy", "burn",
@@ -125,14 +123,13 @@ def test_a_short_list_is_scored_as_all_names_are(folders, many):
 def test_the_loss_is_that_of_the_name_alone(folders, many, name):
     """The mean over the tokens of names and ends, as the plain scores have it."""
     model = Seq2SeqModel.from_pretrained(folders[name], device="cpu")
-    training = NameGenerationTraining(model, OBJECTIVES.load("name_generation")().build())
+    objectives = {"names": OBJECTIVES.load("name_generation")().build()}
+    training = ObjectiveModel(NameReader(model, objectives), objectives).eval()
     examples = [
         NameExample("START heart pain END and", "heart pain is", "acute heart pain"),
         NameExample("START burn END", "", "skin burn"),
     ]
-    batch = training.encode(examples)
-    model.model.eval()
-    loss, stats = training.loss(training.model, batch, {})
+    loss, stats = training(objectives["names"].encode(model, examples))
     total, n = 0.0, 0
     for example in examples:
         asked, answer = model.tokens([f"{example.source} {example.prompt}", example.target])
@@ -142,7 +139,7 @@ def test_the_loss_is_that_of_the_name_alone(folders, many, name):
             logs = model.model(input_ids=given).logits[0].double().log_softmax(-1)
         total -= sum(float(logs[len(asked) + k, token]) for k, token in enumerate(answer))
         n += len(answer)
-    assert stats["nll"] == pytest.approx(total / n, abs=1e-5)
+    assert stats["names.nll"] == pytest.approx(total / n, abs=1e-5)
     loss.backward()
 
 

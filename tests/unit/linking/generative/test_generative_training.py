@@ -72,7 +72,7 @@ def test_what_was_learnt_is_written(named, learnt):
 
 def test_the_loss_of_mentions_held_out_is_logged(learnt):
     lines = [json.loads(x) for x in (learnt.run / "metrics.jsonl").read_text().splitlines()]
-    losses = [line["evaluation"]["nll"] for line in lines if "evaluation" in line]
+    losses = [line["evaluation"]["name_generation.nll"] for line in lines if "evaluation" in line]
     assert len(losses) == 3
     assert losses[-1] < losses[0]
 
@@ -253,7 +253,7 @@ def test_other_names_of_the_trie_are_made_unlikely(named, tmp_path):
     config = config_of(objective=NameGenerationConfig(unlikelihood=0.1), batch_size=4)
     run = train_generative(named, Mentions(train=QUERIES), config, tmp_path / "run").run
     lines = [json.loads(x) for x in (run / "metrics.jsonl").read_text().splitlines()]
-    assert all(line["unlikelihood"] > 0 for line in lines if "loss" in line)
+    assert all(line["name_generation.unlikelihood.loss"] > 0 for line in lines if "loss" in line)
 
 
 TWO_PROCESSES = """

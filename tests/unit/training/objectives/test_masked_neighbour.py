@@ -100,8 +100,8 @@ def negatives(monkeypatch):
         rng = np.random.default_rng(entity)
         of_each[entity] = [entity, *rng.choice(same, 3).tolist()]
 
-    def sample(self, like, n):
-        assert n == 4
+    def sample(self, like, points):
+        assert points.shape == (len(like), 4)
         return torch.tensor([of_each[entity] for entity in like.tolist()])
 
     monkeypatch.setattr(TypeSampler, "sample", sample)
@@ -176,7 +176,7 @@ def test_negatives_are_sampled_by_their_counts_within_the_type():
     types = TypeSampler.of(graph)
     torch.manual_seed(1)
     n_each = 20_000
-    sampled = types.sample(torch.arange(30), n_each)
+    sampled = types.sample(torch.arange(30), torch.rand(30, n_each))
     assert sampled.shape == (30, n_each)
     counts, chi_square, freedom = np.maximum(graph.counts, 1), 0.0, 0
     for entity in range(30):
@@ -195,6 +195,6 @@ def test_an_entity_without_a_type_has_only_itself_as_negative():
     graph = random_graph(n_entities=30)
     graph.types[:] = 1
     graph.types[7] = -1
-    sampled = TypeSampler.of(graph).sample(torch.tensor([7, 8]), 1000)
+    sampled = TypeSampler.of(graph).sample(torch.tensor([7, 8]), torch.rand(2, 1000))
     assert (sampled[0] == 7).all()
     assert not (sampled[1] == 7).any()

@@ -13,10 +13,11 @@ from tiny_seq2seq import tiny_seq2seq
 from biograft.text.trie import FlatTrie
 from biograft.training.objectives import (
     NameExample,
-    NameGeneration,
     NameGenerationConfig,
-    NameGenerationTraining,
+    NameReader,
+    ObjectiveModel,
     SequenceBatch,
+    Setting,
 )
 
 EXAMPLES = [
@@ -31,8 +32,13 @@ def seq2seq():
     return tiny_seq2seq([each.source + " " + each.target for each in EXAMPLES])
 
 
-def build(**options):
-    return NameGenerationConfig(**options).build()
+def build(trie=None, **options):
+    return NameGenerationConfig(**options).build(Setting(width=4, trie=trie))
+
+
+def model_of(seq2seq, objective):
+    objectives = {"names": objective}
+    return ObjectiveModel(NameReader(seq2seq, objectives), objectives).eval()
 
 
 def loss_of(objective, labels, *passes):
@@ -134,33 +140,34 @@ class TestLoss:
 
 class TestTraining:
     def test_parts_by_their_multipliers_are_the_whole(self, seq2seq):
-        training = NameGenerationTraining(seq2seq, build())
-        whole = training.encode(EXAMPLES)
-        loss, stats = training.loss(training.model, whole, {})
-        parts = [training.encode(EXAMPLES[:1]), training.encode(EXAMPLES[1:])]
-        counted, n = training.counts(whole), {}
+        objective = build()
+        model = model_of(seq2seq, objective)
+        whole = objective.encode(seq2seq, EXAMPLES)
+        loss, stats = model(whole)
+        parts = [objective.encode(seq2seq, each) for each in (EXAMPLES[:1], EXAMPLES[1:])]
+        counted, n = model.counts(whole), {}
         total, sums = 0.0, dict.fromkeys(stats, 0.0)
         for part in parts:
-            n = {key: 2 * value / counted[key] for key, value in training.counts(part).items()}
-            of_part, part_stats = training.loss(training.model, part, n)
+            n = {key: 2 * value / counted[key] for key, value in model.counts(part).items()}
+            of_part, part_stats = model(part, n)
             total += float(of_part.detach()) / 2
             sums = {key: sums[key] + part_stats[key] / 2 for key in sums}
         assert total == pytest.approx(float(loss.detach()), rel=1e-6, abs=1e-5)
         assert sums == pytest.approx(stats, rel=1e-6, abs=1e-5)
-        assert training.evaluate(parts, "fp32") == pytest.approx(stats, rel=1e-6, abs=1e-5)
+        assert model.evaluate(parts, "fp32") == pytest.approx(stats, rel=1e-6, abs=1e-5)
 
     def test_the_second_pass_has_another_dropout(self, seq2seq):
-        training = NameGenerationTraining(seq2seq, NameGeneration(NameGenerationConfig(r_drop=5.0)))
-        batch = training.encode(EXAMPLES)
-        plain, _ = NameGenerationTraining(seq2seq, build()).loss(training.model, batch, {})
-        training.model.train()
-        same, _ = training.loss(training.model, batch, {})  # the tiny model has no dropout
+        objective = build(r_drop=5.0)
+        model, batch = model_of(seq2seq, objective), objective.encode(seq2seq, EXAMPLES)
+        plain, _ = model_of(seq2seq, build())(batch)
+        model.train()
+        same, _ = model(batch)  # the tiny model has no dropout
         for layer in (*seq2seq.model.model.encoder.layers, *seq2seq.model.model.decoder.layers):
             layer.dropout = 0.5
-        other, _ = training.loss(training.model, batch, {})
+        other, _ = model(batch)
         for layer in (*seq2seq.model.model.encoder.layers, *seq2seq.model.model.decoder.layers):
             layer.dropout = 0.0
-        training.model.eval()
+        model.eval()
         torch.testing.assert_close(same, plain)
         assert float(other.detach()) > float(plain.detach()) + 0.01
 
@@ -194,10 +201,8 @@ class TestUnlikelihood:
     def test_it_is_that_of_plain_loops(self, seq2seq, allowed, seed):
         """Some of the names are not in the trie."""
         torch.manual_seed(seed)
-        objective = build(unlikelihood=1.0)
-        batch = objective.encode(
-            seq2seq, [NameExample("", "", name) for name in NAMES], trie_of(seq2seq, allowed)
-        )
+        objective = build(trie_of(seq2seq, allowed), unlikelihood=1.0)
+        batch = objective.encode(seq2seq, [NameExample("", "", name) for name in NAMES])
         n_tokens = len(seq2seq.tokenizer)
         logits = 3 * torch.randn(*batch.labels.shape, n_tokens, dtype=torch.float64)
         scores = logits.log_softmax(-1)[batch.labels != -100].tolist()
@@ -207,33 +212,29 @@ class TestUnlikelihood:
         )
         expected, n = plain_unlikelihood(scores, names, known)
         assert batch.siblings.n_branches == n
-        found = objective.penalty([logits], batch.siblings, batch)
+        found, _ = objective.terms["unlikelihood"].loss([logits], batch)
         assert float(found) == pytest.approx(expected, abs=1e-9)
 
     def test_a_certain_wrong_token_has_a_finite_penalty(self, seq2seq):
-        objective = build(unlikelihood=1.0)
-        trie = trie_of(seq2seq, ["heart", "seen"])
-        batch = objective.encode(seq2seq, [NameExample("", "", "heart")], trie)
+        objective = build(trie_of(seq2seq, ["heart", "seen"]), unlikelihood=1.0)
+        batch = objective.encode(seq2seq, [NameExample("", "", "heart")])
         logits = torch.zeros(*batch.labels.shape, len(seq2seq.tokenizer))
         logits[0, 0, seq2seq.tokens(["seen"])[0][0]] = 99
-        loss = objective.penalty([logits.requires_grad_()], batch.siblings, batch)
+        loss, _ = objective.terms["unlikelihood"].loss([logits.requires_grad_()], batch)
         assert float(loss.detach()) == pytest.approx(-math.log(1e-4), rel=1e-2)
         loss.backward()
         assert torch.isfinite(logits.grad).all()
 
     def test_it_is_added_by_its_weight_and_makes_siblings_unlikely(self, seq2seq):
         trie = trie_of(seq2seq, [each.target for each in EXAMPLES])
-        plain = NameGenerationTraining(seq2seq, build())
-        both = NameGenerationTraining(seq2seq, build(unlikelihood=0.5), trie)
-        batch = both.objective.encode(seq2seq, EXAMPLES, trie)
-        counts = both.counts(batch)
-        assert 0 < counts["branches"] < counts["tokens"]
-        loss, stats = both.loss(both.model, batch, {})
-        without, _ = plain.loss(plain.model, plain.encode(EXAMPLES), {})
-        torch.testing.assert_close(loss, without + 0.5 * stats["unlikelihood"])
-        parts = [
-            both.objective.encode(seq2seq, part, trie) for part in (EXAMPLES[:1], EXAMPLES[1:])
-        ]
-        shares = [{k: n / counts[k] for k, n in both.counts(part).items()} for part in parts]
-        losses = [both.loss(both.model, *each)[0] for each in zip(parts, shares, strict=True)]
+        plain, both = build(), build(trie, unlikelihood=0.5)
+        model, batch = model_of(seq2seq, both), both.encode(seq2seq, EXAMPLES)
+        counts = model.counts(batch)
+        assert 0 < counts["names.unlikelihood"] < counts["names"]
+        loss, stats = model(batch)
+        without, _ = model_of(seq2seq, plain)(plain.encode(seq2seq, EXAMPLES))
+        torch.testing.assert_close(loss, without + 0.5 * stats["names.unlikelihood.loss"])
+        parts = [both.encode(seq2seq, part) for part in (EXAMPLES[:1], EXAMPLES[1:])]
+        shares = [{k: n / counts[k] for k, n in model.counts(part).items()} for part in parts]
+        losses = [model(*each)[0] for each in zip(parts, shares, strict=True)]
         torch.testing.assert_close(sum(losses), loss)

@@ -11,11 +11,11 @@ from tiny_models import tiny_encoder_folder
 
 from biograft.models import TextEncoder
 from biograft.training.objectives import (
-    BankScorer,
-    NameScorer,
+    BankMarginal,
+    EncoderReader,
+    SynonymMarginal,
     SynonymMarginalConfig,
     marginal_loss,
-    tokenize_in_batches,
 )
 
 TEXTS = [
@@ -33,8 +33,8 @@ def encoder(tmp_path):
     return TextEncoder.from_pretrained(tiny_encoder_folder(tmp_path / "tiny", TEXTS))
 
 
-def scorer(encoder, **options):
-    return NameScorer(encoder, SynonymMarginalConfig(**options)).eval()
+def vectors_of(encoder, texts):
+    return EncoderReader(encoder, {}, by_length=True).eval()._encode(texts, 0)
 
 
 def plain_loss(scores, gold):
@@ -84,7 +84,9 @@ def test_scores_are_those_of_one_pair_after_the_other(encoder, similarity):
     lexical = torch.tensor([[0.1, 0.7, 0.0], [0.0, 0.9, 0.2]])
     options = {"similarity": similarity, "temperature": 0.5, "lexical_weight": 0.3}
     with torch.no_grad():
-        found = scorer(encoder, **options)(tokenize_in_batches(encoder, TEXTS), candidates, lexical)
+        objective = SynonymMarginal(SynonymMarginalConfig(**options))
+        batch = {"names": candidates, "lexical": lexical}
+        found = objective.scores(vectors_of(encoder, TEXTS), batch)
     unit = similarity == "cosine"
     left = encoder.encode(mentions, normalize=unit, precision="fp32")
     right = encoder.encode(names, normalize=unit, precision="fp32")
@@ -98,25 +100,26 @@ def test_scores_are_those_of_one_pair_after_the_other(encoder, similarity):
             assert float(found[row, column]) == pytest.approx(near / 0.5, rel=1e-4)
 
 
-def test_the_lexical_weight_has_a_learning_rate_of_its_own(encoder):
-    part = scorer(encoder, lexical_weight=0.4, lexical_rate_factor=200)
-    assert part.lexical_weight.item() == pytest.approx(0.4)
-    optimiser = torch.optim.AdamW(part.parameters(), lr=1e-4, weight_decay=0)
-    (-3 * part.lexical_weight).backward()
-    assert float(part.slow_weight.grad) == pytest.approx(-3)
+def test_the_lexical_weight_has_a_learning_rate_of_its_own():
+    config = SynonymMarginalConfig(lexical_weight=0.4, lexical_rate_factor=200)
+    weight = SynonymMarginal(config).head
+    assert weight().item() == pytest.approx(0.4)
+    optimiser = torch.optim.AdamW(weight.parameters(), lr=1e-4, weight_decay=0)
+    (-3 * weight()).backward()
+    assert float(weight.slow.grad) == pytest.approx(-3)
     optimiser.step()
-    assert part.lexical_weight.item() == pytest.approx(0.4 + 200 * 1e-4, rel=1e-4)
+    assert weight().item() == pytest.approx(0.4 + 200 * 1e-4, rel=1e-4)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 def test_a_bank_scores_kept_names_as_kept_and_fresh_ones_as_encoded_now(encoder, similarity):
     config = SynonymMarginalConfig(similarity=similarity, temperature=0.5)
-    model = BankScorer(encoder, config).eval()
     bank = torch.randn(5, encoder.dim, generator=torch.Generator().manual_seed(1))
     fresh, asked = torch.tensor([1, 4]), TEXTS[:5]
     withheld = torch.zeros(5, 5, dtype=torch.bool)
     withheld[0, 2] = withheld[3, 1] = True
-    scores = model(tokenize_in_batches(encoder, asked), bank, fresh, withheld)
+    batch = {"bank": bank, "fresh": fresh, "withheld": withheld}
+    scores = BankMarginal(config).scores(vectors_of(encoder, asked), batch)
     vectors = torch.cat([encoder.embed(encoder.tokenize([text])) for text in asked])
     if similarity == "cosine":
         vectors = vectors / vectors.norm(dim=1, keepdim=True)

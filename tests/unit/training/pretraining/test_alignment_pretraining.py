@@ -16,6 +16,8 @@ from biograft.errors import ConfigError, OutputError
 from biograft.models import TextEncoder
 from biograft.training.pretraining import pretrain
 
+NAME = "synonym_alignment"
+
 
 def metrics(run):
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -25,15 +27,15 @@ def test_a_run_brings_names_of_a_concept_together(bench, tmp_path):
     result = pretrain(bench.recipe(steps=40, eval_every=20), bench.kb, tmp_path / "run")
     assert result.training.finished
     shown = [line["evaluation"] for line in metrics(tmp_path / "run") if "evaluation" in line]
-    first, last = shown[0]["synonym_alignment"], shown[-1]["synonym_alignment"]
+    first, last = shown[0], shown[-1]
     assert len(shown) == 3
-    assert last["loss"] < first["loss"]
+    assert last[f"{NAME}.loss"] < first[f"{NAME}.loss"]
 
     def gap(found):
-        return found["positive_cosine"] - found["negative_cosine"]
+        return found[f"{NAME}.positive_cosine"] - found[f"{NAME}.negative_cosine"]
 
     assert gap(last) > gap(first) + 0.1
-    assert sum(first["cosines"]["before_mining"]["positive"]) > 0
+    assert sum(first[f"{NAME}.cosines"]["before_mining"]["positive"]) > 0
     described = json.loads((tmp_path / "run" / "run.json").read_text())
     assert described["provenance"]["pairs"] == result.counts["pairs"]
     assert described["config"]["training"]["steps"] == 40
@@ -108,7 +110,7 @@ def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path):
         [line for line in metrics(tmp_path / run) if "loss" in line] for run in ("one", "two")
     ]
     for ours, theirs in zip(*entries, strict=True):
-        keys = ("loss", "gradient_norm", "triplets_kept", "anchors_kept", "rows")
+        keys = ("loss", "gradient_norm", f"{NAME}.triplets_kept", f"{NAME}.anchors_kept", "rows")
         assert {key: theirs[key] for key in keys} == pytest.approx(
             {key: ours[key] for key in keys}, rel=1e-5, abs=1e-5
         )

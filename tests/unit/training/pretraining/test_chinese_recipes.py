@@ -11,6 +11,7 @@ import pytest
 import torch
 from generative_store import store_in
 from transformers import AutoModelForMaskedLM
+from two_processes import as_one, pretrain_on_two
 
 from biograft.graph import GraphRecipe, build_neighbours, embed_graph
 from biograft.linking.annotation import AnnotationConfig, ExecutionConfig, annotate
@@ -163,6 +164,23 @@ def test_combined_resumes_exactly(given, recipe, graph, tmp_path):
     pretrain(recipe("combined-cpu", *graph, steps=4), kb, parts, resume=True)
     ours, theirs = weights(parts), weights(whole)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "combined-cpu",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("embert-cpu", "smedbert-cpu")),
+    ],
+)
+def test_two_processes_are_as_one(given, recipe, graph, tmp_path, name):
+    """Guards: each process sampled other neighbours as negatives."""
+    kb, _ = given
+    read = () if name == "embert-cpu" else graph
+    made = recipe(name, *read, "new.dropout=0.0", steps=3)
+    pretrain(made, kb, tmp_path / "one")
+    pretrain_on_two(made, kb, tmp_path / "two")
+    as_one(tmp_path / "one", tmp_path / "two")
 
 
 def test_copies_of_held_out_documents_are_held_out():

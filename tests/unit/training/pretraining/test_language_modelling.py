@@ -11,7 +11,7 @@ import torch
 from manifests import changed, contents
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM
-from two_processes import as_values, losses, pretrain_on_two, run_on_two
+from two_processes import as_one, as_values, losses, pretrain_on_two, run_on_two
 
 from biograft.errors import ConfigError, StoreError
 from biograft.models import (
@@ -25,11 +25,12 @@ from biograft.training.objectives import (
     IGNORED,
     OBJECTIVES,
     SEGMENT_ENDS,
+    ObjectiveModel,
     Setting,
     TextExample,
     collate,
 )
-from biograft.training.pretraining import PretrainingRecipe, TextModel, TextTraining, pretrain
+from biograft.training.pretraining import PretrainingRecipe, TextReader, pretrain
 
 N_TOKENS, WIDTH, MASK = 40, 8, 4
 SIZES = {
@@ -93,10 +94,10 @@ def example(seed):
     )
 
 
-def text_training(lm=None, **options):
+def text_model(lm=None, **options):
     tables = {name: table | options.get(name, {}) for name, table in EMBERT.items()}
     made = {name: OBJECTIVES.load(name)(**table).build(SETTING) for name, table in tables.items()}
-    return TextTraining(TextModel(lm or bert(), made))
+    return ObjectiveModel(TextReader(lm or bert()), made)
 
 
 def in_order(objectives):
@@ -107,7 +108,7 @@ def prepared(made, n):
     examples = []
     for seed in range(n):
         rng, found = np.random.default_rng([9, seed]), example(seed)
-        for objective in in_order(made.model.objectives.values()):
+        for objective in in_order(made.objectives.values()):
             found = objective.prepare(found, rng)
         examples.append(found)
     return examples
@@ -117,9 +118,9 @@ def prepared(made, n):
 def test_an_update_is_the_same_in_one_batch_or_several(reduction):
     """Each term by its own count: masked heads and adjective parts are distributed unevenly."""
     own = {"reduction": reduction}
-    made = text_training(entity_segmentation=own, bidirectional_entity_masking=own)
+    made = text_model(entity_segmentation=own, bidirectional_entity_masking=own)
     examples = prepared(made, 9)
-    whole, stats = made.loss(made.model, collate(examples, 0), {})
+    whole, stats = made(collate(examples, 0), {})
     parts = [collate(examples[start:end], 0) for start, end in [(0, 2), (2, 3), (3, 9)]]
     counts = [made.counts(part) for part in parts]
     assert {"masked_tokens", "bidirectional_entity_masking.head"} < set(counts[0])
@@ -129,7 +130,7 @@ def test_an_update_is_the_same_in_one_batch_or_several(reduction):
             name: count[name] * len(parts) / max(1, sum(each[name] for each in counts))
             for name in count
         }
-        loss, found = made.loss(made.model, part, multipliers)
+        loss, found = made(part, multipliers)
         total += float(loss.detach()) / len(parts)
         added = {key: added[key] + found[key] / len(parts) for key in added}
     assert total == pytest.approx(float(whole.detach()), rel=1e-5)
@@ -142,7 +143,7 @@ def test_an_update_is_the_same_in_one_batch_or_several(reduction):
 
 def test_an_accuracy_stands_beside_chance_and_its_error():
     """As plain code counts them: items, the most frequent label, the error of a mean of batches."""
-    made = text_training()
+    made = text_model()
     batches = [collate([each], 0) for each in prepared(made, 7)]
     found = made.evaluate(batches, "fp32")
     name = "entity_segmentation"
@@ -161,10 +162,10 @@ def test_an_accuracy_stands_beside_chance_and_its_error():
 
 
 def test_the_loss_is_the_weighted_sum_of_all_terms_and_reaches_every_weight():
-    made = text_training(
+    made = text_model(
         knowledge_bert(), bidirectional_entity_masking={"shared_head": False, "max_tokens": 3}
     )
-    loss, stats = made.loss(made.model, collate(prepared(made, 12), 0), {})
+    loss, stats = made(collate(prepared(made, 12), 0), {})
     weights = {
         "masked_tokens": 1,
         "context_entity_consistency": 2,
@@ -176,8 +177,8 @@ def test_the_loss_is_the_weighted_sum_of_all_terms_and_reaches_every_weight():
     wanted = sum(weight * stats[f"{name}.loss"] for name, weight in weights.items())
     assert float(loss.detach()) == pytest.approx(wanted, rel=1e-5)
     loss.backward()
-    assert len(list(made.model.heads.parameters())) == 4 + 6 + 2 * 7
-    for name, parameter in made.model.heads.named_parameters():
+    assert len(list(made.heads.parameters())) == 4 + 6 + 2 * 7
+    for name, parameter in made.heads.named_parameters():
         assert parameter.grad.any(), name
 
 
@@ -276,16 +277,33 @@ def test_accumulated_batches_are_as_one(recipe, tmp_path):
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("more", [{}, {"shard": True, "device_batch_size": 2, "clip": 0.5}])
-def test_two_processes_are_as_one(recipe, tmp_path, more):
+FUSION = {"knowledge": {"layers": {"entity_fusion": {"after": 1}}, "dim": 8}}
+ALIKE = {
+    "kebiolm": {},
+    "sharded": {"shard": True, "device_batch_size": 2, "clip": 0.5},
+    "buckets": {"stream": {"bucket_batches": 2}, "device_batch_size": 2},
+    "sampled": {"objectives": {**KEBIOLM, "entity_linking": {"n_sampled": 5}}},
+    "geometry": {
+        "knowledge": False,
+        "objectives": {"masked_tokens": {}, "name_geometry": {"max_names": 12}},
+    },
+    "ernie": {**FUSION, "objectives": {"masked_tokens": {}, "entity_prediction": {}}},
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [each if each == "ernie" else pytest.param(each, marks=pytest.mark.long) for each in ALIKE],
+)
+def test_two_processes_are_as_one(recipe, tmp_path, name):
     """Sharded, each process holds half of every weight, and sums the gradients of two passes."""
-    one = pretrain(recipe(batch_size=8, **more), None, tmp_path / "one")
-    pretrain_on_two(recipe(batch_size=8, **more), None, tmp_path / "two")
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
+    made = recipe(batch_size=8, **ALIKE[name])
+    one = pretrain(made, None, tmp_path / "one")
+    pretrain_on_two(made, None, tmp_path / "two")
+    as_one(tmp_path / "one", tmp_path / "two")
     halves = weights(tmp_path / "two/encoder")
-    for name, tensor in weights(one.encoder).items():
-        torch.testing.assert_close(halves[name], tensor, rtol=0, atol=1e-4, msg=name)
+    for key, tensor in weights(one.encoder).items():
+        torch.testing.assert_close(halves[key], tensor, rtol=0, atol=1e-4, msg=key)
 
 
 SHARDED = """

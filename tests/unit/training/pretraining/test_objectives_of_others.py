@@ -11,22 +11,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from two_processes import without_dropout
+from two_processes import as_one, run_on_two, without_dropout
 
 from biograft.errors import ConfigError
+from biograft.models import TextEncoder
 from biograft.recipe import Recipe
 from biograft.training.objectives import OBJECTIVES, Setting, poincare_distances
 from biograft.training.pretraining import PretrainingRecipe, pretrain
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
-FILES = {"infonce_temperature": "learned_infonce", "biolord": "biolord", "hit": "hit"}
+FILES = ("infonce_temperature", "biolord", "hit", "is_a")
 
 
 @pytest.fixture(scope="module")
 def examples():
-    """The modules of examples/, which register their objectives for this process."""
+    """The modules of examples/, which register their parts for this process."""
     modules = {}
-    for name in FILES:
+    for name in (*FILES, "sapbert"):
         spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
         modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(modules[name])
@@ -37,15 +38,24 @@ def metrics(run):
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_an_example_is_short_and_trains_with_a_rising_dev_curve(examples, name, bench, tmp_path):
-    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) <= 60
+@pytest.fixture
+def gold(bench, tmp_path):
+    """Misspelt names of a hundred concepts."""
     concepts = [bench.kb.concept_at(row) for row in range(0, 300, 3)]
-    gold = tmp_path / "dev.txt"
-    gold.write_text("".join(f"d||0|1||x||{c.names[-1].text}x||{c.id}\n" for c in concepts))
-    recipe = examples[name].RECIPE | {
+    lines = [f"d||0|1||x||{each.names[-1].text}x||{each.id}\n" for each in concepts]
+    (tmp_path / "dev.txt").write_text("".join(lines))
+    return tmp_path / "dev.txt"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_example_is_short_and_trains_with_a_rising_dev_curve(
+    examples, name, bench, gold, tmp_path
+):
+    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) <= 60
+    made = examples[name].RECIPE
+    recipe = made | {
         "encoder": {"name": str(bench.encoder), "pooling": "mean", "max_length": 24},
-        "stream": {"dev": str(gold), "dev_format": "biosyn"},
+        "stream": made.get("stream", {}) | {"dev": str(gold), "dev_format": "biosyn"},
         "training": {"steps": 100, "batch_size": 16, "eval_every": 50, "learning_rate": 2e-3},
     }
     result = pretrain(recipe, bench.kb, tmp_path / "run")
@@ -53,6 +63,31 @@ def test_an_example_is_short_and_trains_with_a_rising_dev_curve(examples, name, 
     assert max(curve[1:]) > curve[0]
     losses = [line["loss"] for line in metrics(result.run) if "loss" in line]
     assert np.mean(losses[-30:]) < np.mean(losses[:30])
+
+
+def test_sapbert_of_public_parts_is_what_its_recipe_trains(examples, bench, gold, tmp_path):
+    """Its loss is that of the objective; the curve on dev rises."""
+    assert len((EXAMPLES / "sapbert.py").read_text().splitlines()) <= 60
+    states, batch = random_pairs()
+    loss, _ = examples["sapbert"].MultiSimilarity(None).loss(states, batch)
+    expected, _ = OBJECTIVES.load("synonym_alignment")().build().loss(states, batch)
+    torch.testing.assert_close(loss, expected)
+    settings = {"pooling": "mean", "max_length": 16, "lower": True}
+    training = {"steps": 60, "batch_size": 16, "eval_every": 20, "learning_rate": 2e-3}
+    encoder = TextEncoder.from_pretrained(bench.encoder, **settings)
+    curve = examples["sapbert"].align(bench.kb, encoder, gold, tmp_path / "parts", **training)
+    assert max(curve[1:]) > curve[0]
+    recipe = {
+        "kind": "pretrain",
+        "encoder": {"name": str(bench.encoder)} | settings,
+        "stream": {"dev": str(gold), "dev_format": "biosyn"},
+        "objective": {"synonym_alignment": {}},
+        "training": training,
+    }
+    pretrain(recipe, bench.kb, tmp_path / "recipe")
+    runs = [metrics(tmp_path / name) for name in ("parts", "recipe")]
+    ours, theirs = ([line["loss"] for line in run if "loss" in line] for run in runs)
+    assert ours == pytest.approx(theirs, rel=1e-4)
 
 
 def random_pairs(width=6, n=7):
@@ -151,14 +186,55 @@ def test_a_learned_temperature_is_learned_alike_with_a_limit_of_the_device(
     recipe = PretrainingRecipe.load(tables)
     pretrain(recipe, bench.kb, tmp_path / "one")
     lines = [line for line in metrics(tmp_path / "one") if "loss" in line]
-    assert lines[-1]["temperature"] != pytest.approx(lines[0]["temperature"], rel=1e-3)
+    temperature = "learned_infonce.temperature"
+    assert lines[-1][temperature] != pytest.approx(lines[0][temperature], rel=1e-3)
     limited = replace(recipe, training=replace(recipe.training, device_batch_size=3))
     pretrain(limited, bench.kb, tmp_path / "limited")
     again = [line for line in metrics(tmp_path / "limited") if "loss" in line]
-    for key in ("loss", "temperature"):
+    for key in ("loss", temperature):
         assert [line[key] for line in again] == pytest.approx(
             [line[key] for line in lines], rel=1e-4
         )
+
+
+OF_EXAMPLES = """
+import json, runpy, sys
+from biograft.kb import KnowledgeBase
+from biograft.training.pretraining import pretrain
+
+for file in sys.argv[1].split(","):
+    runpy.run_path(file)
+for name, recipe in json.loads(sys.argv[3]).items():
+    pretrain(recipe, KnowledgeBase.open(sys.argv[2]), f"{sys.argv[4]}/{name}")
+"""
+
+
+def test_two_processes_learn_weights_of_objectives_and_streams_of_others_as_one(
+    examples, bench, tmp_path
+):
+    """Guards: a weight that is used in the loss alone was not trained, and crashed with two."""
+    encoder = without_dropout(bench.encoder, tmp_path / "no-dropout")
+    recipes = {
+        name: {
+            "kind": "pretrain",
+            "encoder": {"name": str(encoder), "pooling": "mean", "max_length": 16},
+            "stream": {"kind": stream, "bucket_batches": 2},
+            "objective": {objective: {}},
+            "training": {"steps": 4, "batch_size": 16, "precision": "fp32", "learning_rate": 1e-3},
+        }
+        for name, stream, objective in (
+            ("temperature", "synonym_pairs", "learned_infonce"),
+            ("texts", "synonym_pairs", "biolord"),
+            ("edges", "is_a", "synonym_alignment"),
+        )
+    }
+    (tmp_path / "two").mkdir()
+    files = ",".join(str(EXAMPLES / f"{name}.py") for name in FILES)
+    given = [files, bench.kb.folder, json.dumps(recipes), tmp_path / "two"]
+    run_on_two(OF_EXAMPLES, *given, log=tmp_path / "log")
+    for name, recipe in recipes.items():
+        pretrain(recipe, bench.kb, tmp_path / name)
+        as_one(tmp_path / name, tmp_path / "two" / name)
 
 
 def test_a_name_that_is_taken_is_refused_and_one_of_ours_replaced(examples):

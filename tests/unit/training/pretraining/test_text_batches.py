@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from annotated_texts import TEXTS
 
+from biograft.training.batches import EpochOrder, OrderedBatches, Shard
 from biograft.training.objectives import OBJECTIVES, SPECIAL, Setting
-from biograft.training.pretraining import AnnotatedTextConfig, TextBatches, open_packed
+from biograft.training.pretraining import AnnotatedTextConfig, TextSequences, open_packed
 
 
 @pytest.fixture
@@ -66,9 +67,11 @@ def rows(batch):
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_together_read_the_batches_of_one_process(packed, objectives, n, world):
     indices = np.arange(n)
-    one = list(TextBatches(packed, 2 * world, objectives, indices=indices).batches(1))
+    sequences = TextSequences(packed, objectives)
+    whole = EpochOrder(indices, 2 * world, 33)
+    one = list(OrderedBatches(whole, sequences.batch).batches(1))
     ranks = [
-        TextBatches(packed, 2, objectives, rank=rank, world=world, indices=indices)
+        OrderedBatches(EpochOrder(indices, 2, 33, Shard(rank, world)), sequences.batch)
         for rank in range(world)
     ]
     assert len({len(source) for source in ranks}) == 1
@@ -82,7 +85,7 @@ def test_ranks_together_read_the_batches_of_one_process(packed, objectives, n, w
 
 
 def test_half_of_the_next_segments_are_random(pairs):
-    source = TextBatches(pairs, 4, random_next_probability=0.5)
+    source = TextSequences(pairs, random_next_probability=0.5)
     follows = []
     for epoch in range(40):
         for number in range(len(pairs)):
@@ -95,13 +98,13 @@ def test_half_of_the_next_segments_are_random(pairs):
                 assert same
                 assert made.mentions.tolist() == own.mentions.tolist()
     assert np.mean(follows) == pytest.approx(0.5, abs=0.1)
-    assert "follows" not in TextBatches(pairs, 4).example(0, 0).labels
+    assert "follows" not in TextSequences(pairs).example(0, 0).labels
 
 
 def test_random_next_segments_come_from_the_same_indices(pairs):
     """Guard against held-out sequences in training as next segments of others."""
     indices = np.array([0, 1])
-    source = TextBatches(pairs, 2, random_next_probability=1.0, indices=indices)
+    source = TextSequences(pairs, random_next_probability=1.0, indices=indices)
     starts = {str(second_segment(pairs.example(number))[:3]) for number in (0, 1)}
     assert len({str(second_segment(pairs.example(n))[:3]) for n in range(len(pairs))}) > len(starts)
     made = [source.example(int(number), epoch) for epoch in range(20) for number in indices]
@@ -120,7 +123,7 @@ def test_a_random_next_segment_keeps_its_mentions_and_loses_whole_words(
     for first in range(len(pairs)):
         for epoch in range(8):
             own = pairs.example(first)
-            source = TextBatches(pairs, 2, random_next_probability=1.0)
+            source = TextSequences(pairs, random_next_probability=1.0)
             made = source.example(first, epoch)
             if made.labels["follows"]:  # no other document was found
                 continue

@@ -22,7 +22,7 @@ from biograft.text import (
 from biograft.training.objectives import HEAD_OFFSET, IGNORED, SEGMENT_ENDS
 from biograft.training.pretraining import (
     AnnotatedTextConfig,
-    TextBatches,
+    TextSequences,
     open_packed,
 )
 
@@ -118,7 +118,7 @@ def test_labels_are_at_the_tokens_of_their_segments(
 
 def test_random_next_segments_keep_their_labels(packed, chinese, segmentation):
     text = packed(pack=False, two_segments=True, max_length=64)
-    batches = TextBatches(text, 4, random_next_probability=1.0)
+    batches = TextSequences(text, random_next_probability=1.0)
     examples = [batches.example(n, epoch) for n in range(len(text)) for epoch in range(4)]
     assert any(not example.labels["follows"] for example in examples)
     assert sum(check_labels(example, chinese, segmentation) for example in examples) > 8
