@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from toy_files import (
     ALIAS,
@@ -27,6 +28,7 @@ from biograft.linking.annotation import AnnotationConfig, annotate
 from biograft.linking.annotation.runner import ExecutionConfig
 from biograft.text.segmentation import PhraseConfig, SegmentationConfig, build_segmentation
 from biograft_lab.replication.experiment import Experiment
+from biograft_lab.replication.results import without_fold
 from biograft_lab.replication.runner import ExperimentJob, load_kind
 
 _N_DOCUMENTS, _N_SENTENCES = 120, 3
@@ -52,7 +54,7 @@ def toy_job(job: ExperimentJob) -> ExperimentJob:
     (folder / experiment.name).mkdir(parents=True, exist_ok=True)
     return replace(
         job,
-        experiment=load_kind(job).small(experiment),
+        experiment=small(experiment),
         work=folder / experiment.name,
         data=folder / "data",
         out=folder / job.out.name,
@@ -142,6 +144,80 @@ class ToyInputs:
             made.tokenizer.save_pretrained(out)
             write_settings(out, EncoderSettings(pooling="mean", max_length=64, lower=True))
         return out
+
+
+TOY_PRETRAINING = (
+    "training.epochs=1",
+    "training.steps=2",
+    "training.batch_size=4",
+    "training.warmup_steps=0",
+    "training.save_every=2",
+    "training.eval_every=2",
+    "training.precision=fp32",
+)
+TOY_LINKER = (
+    "config.training.steps=2",
+    "config.training.batch_size=4",
+    "config.training.precision=fp32",
+)
+_NEW = ("new.width=16", "new.layers=1", "new.heads=2", "new.feed_forward=32", "new.n_tokens=400")
+_CHANGES: dict[str, dict[str, Sequence[str]]] = {
+    "linking": {"alignment": TOY_PRETRAINING},
+    "joint_linking": {
+        "changes": (*TOY_LINKER, "config.reach=2"),
+        "student_changes": ("config.width=8", "config.hidden=8", "config.training.epochs=1"),
+    },
+    "generative_linking": {
+        "pretrain_changes": (*TOY_PRETRAINING, *_NEW),
+        "changes": (*TOY_LINKER, *(f"config.{change}" for change in _NEW)),
+    },
+    "objectives": {"changes": TOY_PRETRAINING},
+}
+"""Changes of recipes, added to those of the settings with these names, by kind."""
+_SETTINGS = {"linking": {"scratch_width": 16}}
+_N_SEEDS = {"linking": 2, "joint_linking": 2}
+
+
+def small(experiment: Experiment) -> Experiment:
+    """Return an experiment at the size of toy data, with all its variants."""
+    kind = experiment.kind
+    settings, n_seeds = _SETTINGS.get(kind, {}), _N_SEEDS.get(kind, 1)
+    return smaller(experiment, settings, _CHANGES[kind], n_seeds=n_seeds)
+
+
+def smaller(
+    experiment: Experiment,
+    settings: Mapping[str, Any],
+    changes: Mapping[str, Sequence[str]],
+    *,
+    n_seeds: int = 1,
+) -> Experiment:
+    """Return an experiment with other settings, few seeds, and one fold of each set.
+
+    ``settings`` replace those of the experiment and of its sets, ``changes`` are added to lists
+    of changes, also to those of sets and variants.
+    """
+
+    def shrink(given: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+        more = {key: [*given.get(key, ()), *changes[key]] for key in changes if key in keys}
+        return {**given, **more}
+
+    own = {
+        name: shrink({k: v for k, v in table.items() if k not in settings}, table)
+        for name, table in experiment.set_settings.items()
+    }
+    for table in own.values():
+        if "seeds" in table:
+            table["seeds"] = table["seeds"][:n_seeds]
+    folds = {without_fold(name): name for name in reversed(experiment.sets)}
+    return replace(
+        experiment,
+        sets=tuple(name for name in experiment.sets if name in folds.values()),
+        seeds=experiment.seeds[:n_seeds],
+        settings={**shrink(experiment.settings, changes), **settings},
+        set_settings=own,
+        variants={label: shrink(given, given) for label, given in experiment.variants.items()},
+    )
 
 
 _Make = Callable[[ToyInputs], Path]

@@ -11,8 +11,8 @@ from biograft_lab.replication import Experiment, ExperimentJob, english_graph
 from biograft_lab.replication.objectives import (
     PretrainingSettings,
     PretrainingVariant,
-    main,
     pretrain_variant,
+    split_text,
     variant_recipe,
 )
 from biograft_lab.replication.runner import parse_settings
@@ -25,8 +25,8 @@ def test_no_held_out_document_is_in_training_in_other_words(tmp_path):
     lines = [" ".join("".join(rng.choice(letters, 6)) for _ in range(40)) for _ in range(400)]
     lines += [f"Again: {line}" for line in lines]
     (tmp_path / "text.txt").write_text("\n".join([*lines, "short"]), encoding="utf-8")
-    sizes = ["--train", "150", "--held-out", "60", "--characters", "100"]
-    main([str(tmp_path / "text.txt"), "-o", str(tmp_path / "split"), *sizes])
+    sizes = {"train": 150, "held_out": 60, "characters": 100}
+    split_text(tmp_path / "text.txt", tmp_path / "split", **sizes)
     parts = {
         name: (tmp_path / "split" / f"{name}.txt").read_text("utf-8").splitlines()
         for name in ("train", "dev", "test")

@@ -6,7 +6,7 @@ import dataclasses
 import json
 
 import pytest
-from smoke import run_smoke
+from smoke import run_smoke, smaller
 
 from biograft.errors import ConfigError
 from biograft_lab.replication import Experiment, ExperimentJob, shipped_experiments
@@ -73,7 +73,7 @@ def test_an_input_that_toy_data_lack_is_named(smoke_work):
 def test_only_sizes_are_smaller():
     """Settings are replaced in the sets that have them, too; changes are added to those there."""
     experiment = Experiment.load("alignment-losses")
-    small = experiment.smaller({"scratch_width": 16}, {"alignment": ["y=1"]})
+    small = smaller(experiment, {"scratch_width": 16}, {"alignment": ["y=1"]})
     assert (small.sets, small.seeds) == (experiment.sets, (1,))
     assert small.settings["alignment"] == [*experiment.settings["alignment"], "y=1"]
     assert small.settings["scratch_width"] == 16

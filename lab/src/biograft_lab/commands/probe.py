@@ -35,7 +35,6 @@ from biograft_lab.probing.config import (
 )
 
 BASELINES = ("lexical", "sgns", "glove", "sgns-words", "glove-words")
-Encoders = Annotated[list[str], "--encoder", "[LABEL=]DIR"]
 
 app = CommandGroup("Probe what models know, and what they attend to.")
 
@@ -130,7 +129,7 @@ def similarity(
     chosen: Annotated[SimilarityConfig, Offered()],
     training: Annotated[WordVectorConfig, Offered()],
     kb: Kb,
-    encoder: Encoders = [],  # noqa: B006 - typer copies it
+    encoder: Annotated[list[str], "DIR"] = [],  # noqa: B006 - typer copies it
     baseline: Annotated[list[str], "|".join(BASELINES)] = [],  # noqa: B006
     corpus: Annotated[Path | None, "SHARDS"] = None,
     rare: Annotated[int, "N"] = 200,
@@ -167,16 +166,15 @@ def similarity(
         raise ConfigError("--baseline: sgns and glove are trained on --text or --corpus")
     if text is not None and not text.exists():
         raise InputError("does not exist", path=text, remedy="check the path")
-    named = dict(map(_labelled, encoder))
-    _refuse_repeated("--encoder", [label for label, _ in map(_labelled, encoder)])
-    if not named and not baseline:
+    _refuse_repeated("--encoder", encoder)
+    if not encoder and not baseline:
         raise ConfigError("expected --encoder or --baseline, a model to probe; found none")
     progress = Progress(enabled=not quiet)
     counts = None if corpus is None else count_names(corpus, progress)
     base = open_kb(kb)
     measures = {
-        label: EncoderSimilarity.from_pretrained(name, with_entities=with_entities)
-        for label, name in named.items()
+        name: EncoderSimilarity.from_pretrained(name, with_entities=with_entities)
+        for name in encoder
     }
     built = build_queries(base, chosen, progress)
     if not built.queries:
@@ -286,7 +284,7 @@ def attention(
         sentences = read_sentences(file, form, limit=limit, seed=substitutes.seed, log=log)
         warn_left_out(log.rejected.counts, "rows", f"{file}: ")
         readers = list(map(AttentionReader.from_pretrained, encoder))
-        results = compare_many(readers, sentences, config, fill, progress).to_json()
+        results = compare_many(readers, sentences, config, fill, progress)
     else:
         whole = text or entity
         sentence = ReplacedSentence(whole, *find_entity(whole, entity), synonym, random)
@@ -350,16 +348,6 @@ def _print_models(rows: Sequence[Mapping[str, Any]], label: str, metric: str) ->
                 typer.echo(line)
             elif isinstance(values, dict) and "why" in values:
                 typer.echo(f"  {part} is empty: {values['why']}")
-
-
-def _labelled(given: str) -> tuple[str, str]:
-    """Split ``LABEL=DIR``; an existing folder is taken as a whole."""
-    label, equals, name = given.partition("=")
-    if not equals or Path(given).is_dir():
-        return given, given
-    if not label or not name:
-        raise ConfigError(f"--encoder: expected a folder, a name or LABEL=DIR, found {given!r}")
-    return label, name
 
 
 def _refuse_repeated(what: str, values: Sequence[object]) -> None:

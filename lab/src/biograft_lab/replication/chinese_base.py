@@ -16,23 +16,24 @@ that learns from the graph reads. ``synonyms`` writes the synonyms that come wit
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from biograft.artifacts import new_file, new_folder
-from biograft.errors import BiograftError
+from biograft.cli.fields import CommandGroup
+from biograft.cli.options import Folder
 from biograft.kb.names import HAN_CHARACTER
 from biograft.text.near_duplicates import NearDuplicateConfig, NearDuplicates
-from biograft_lab.places import data_folder
+from biograft_lab.places import data_folder, run_commands
 from biograft_lab.replication.runner import missing_data
 
 _TESTS = (
@@ -211,36 +212,56 @@ def _is_character(token: str) -> bool:
     return len(character) == 1 and bool(character.isascii() or HAN_CHARACTER.match(character))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the text, the graph, the encoder or the synonyms."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    text = commands.add_parser("text", help="write the text without the texts of tests")
-    text.add_argument("out", type=Path, help="folder of the text")
-    text.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
-    encoder = commands.add_parser("encoder", help="cut down the vocabulary of an encoder")
-    encoder.add_argument("encoder", type=Path, help="folder of a BERT with a token a character")
-    encoder.add_argument("--text", type=Path, required=True, help="text, a document a line")
-    encoder.add_argument("-o", "--out", type=Path, required=True, help="folder to write")
-    graph = commands.add_parser("graph", help="split the triples of the disease graph")
-    graph.add_argument("out", type=Path, help="folder of train.tsv and test.tsv")
-    graph.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
-    synonyms = commands.add_parser("synonyms", help="write the synonyms of the graph as triples")
-    synonyms.add_argument("out", type=Path, help="file to write")
-    synonyms.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
-    options = parser.parse_args(arguments)
-    try:
-        if options.command == "text":
-            write_text(options.data, options.out)
-        elif options.command == "graph":
-            split_graph(options.data, options.out)
-        elif options.command == "synonyms":
-            write_synonyms(options.data, options.out)
-        else:
-            cut_vocabulary(options.encoder, _lines(options.text), options.out)
-    except BiograftError as error:
-        parser.error(str(error))
+app = CommandGroup("Write the text, the graph or the encoder that Chinese experiments start from.")
+Data = Annotated[Path | None, "DIR"]
+
+
+@app.command()
+def text(out: Annotated[Path, typer.Argument()], data: Data = None) -> None:
+    """Write the text without the texts of tests.
+
+    Args:
+        out: Folder of the text.
+        data: Folder of real data; default: BIOGRAFT_DATA.
+    """
+    write_text(data or data_folder(), out)
+
+
+@app.command()
+def graph(out: Annotated[Path, typer.Argument()], data: Data = None) -> None:
+    """Split the triples of the disease graph.
+
+    Args:
+        out: Folder of train.tsv and test.tsv.
+        data: Folder of real data; default: BIOGRAFT_DATA.
+    """
+    split_graph(data or data_folder(), out)
+
+
+@app.command()
+def synonyms(out: Annotated[Path, typer.Argument()], data: Data = None) -> None:
+    """Write the synonyms of the graph as triples.
+
+    Args:
+        out: File to write.
+        data: Folder of real data; default: BIOGRAFT_DATA.
+    """
+    write_synonyms(data or data_folder(), out)
+
+
+@app.command()
+def encoder(
+    model: Annotated[Path, typer.Argument()], text: Annotated[Path, "FILE"], out: Folder
+) -> None:
+    """Cut down the vocabulary of an encoder.
+
+    Args:
+        model: Folder of a BERT with a token a character.
+        text: Text, a document a line.
+        out: Folder to write.
+    """
+    cut_vocabulary(model, _lines(text), out)
 
 
 if __name__ == "__main__":
-    main()
+    run_commands(app)

@@ -9,16 +9,18 @@ table with parents and types. A build file for ``biograft kb build`` is written 
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
-from biograft.errors import BiograftError
-from biograft_lab.places import data_folder
+import typer
+
+from biograft.cli.fields import CommandGroup
+from biograft_lab.places import data_folder, run_commands
 from biograft_lab.replication.runner import missing_data
 
 _OBO = ("hp.obo.gz", "HumanDO_2015.obo.gz")
@@ -77,17 +79,21 @@ def _read(path: Path) -> list[TableRow]:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the graph into a folder."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("out", type=Path, help="folder of both files")
-    parser.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
-    options = parser.parse_args(arguments)
-    try:
-        write_english_graph(options.data, options.out)
-    except BiograftError as error:
-        parser.error(str(error))
+app = CommandGroup("Write the English graph.")
+
+
+@app.command()
+def write(
+    out: Annotated[Path, typer.Argument()], data: Annotated[Path | None, "DIR"] = None
+) -> None:
+    """Write the graph into a folder.
+
+    Args:
+        out: Folder of both files.
+        data: Folder of real data; default: BIOGRAFT_DATA.
+    """
+    write_english_graph(data or data_folder(), out)
 
 
 if __name__ == "__main__":
-    main()
+    run_commands(app)

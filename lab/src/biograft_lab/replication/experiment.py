@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -100,41 +100,6 @@ class Experiment(_Header):
             "variants": self.variants.get(label, self.variants),
         }
         return sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
-
-    def smaller(
-        self,
-        settings: Mapping[str, Any],
-        changes: Mapping[str, Sequence[str]],
-        *,
-        n_seeds: int = 1,
-    ) -> Experiment:
-        """Return the experiment at the size of toy data.
-
-        ``settings`` replace those of the experiment and of its sets, ``changes`` are added to lists
-        of changes, also to those of sets and variants. The first seeds are left, and one fold of
-        each set.
-        """
-
-        def shrink(given: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
-            more = {key: [*given.get(key, ()), *changes[key]] for key in changes if key in keys}
-            return {**given, **more}
-
-        own = {
-            name: shrink({k: v for k, v in table.items() if k not in settings}, table)
-            for name, table in self.set_settings.items()
-        }
-        for table in own.values():
-            if "seeds" in table:
-                table["seeds"] = table["seeds"][:n_seeds]
-        folds = {without_fold(name): name for name in reversed(self.sets)}
-        return dataclasses.replace(
-            self,
-            sets=tuple(name for name in self.sets if name in folds.values()),
-            seeds=self.seeds[:n_seeds],
-            settings={**shrink(self.settings, changes), **settings},
-            set_settings=own,
-            variants={label: shrink(given, given) for label, given in self.variants.items()},
-        )
 
     def restricted(self, sets: Sequence[str], seeds: Sequence[int]) -> Experiment:
         """Return the experiment on some of its sets, with other seeds; empty: as it is."""

@@ -30,8 +30,6 @@ from biograft_lab.replication.linking_sets import SETS, LinkingSet
 from biograft_lab.replication.protocols import answers_of, metrics_of
 from biograft_lab.replication.results import Row
 from biograft_lab.replication.runner import (
-    TOY_LINKER,
-    TOY_PRETRAINING,
     ExperimentJob,
     check_names,
     parse_settings,
@@ -46,7 +44,6 @@ RECIPES = {
 
 UNSEEN = ("unseen mention", "unseen concept")
 """Populations of which each row has the queries, so that arms are compared on them."""
-_TOY_SIZE = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "n_tokens": 400}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,15 +102,6 @@ class GenerativeLinking:
         for name in experiment.sets:
             parse_settings(experiment, GenerativeSettings, name)
         parse_variants(experiment, GenerativeVariant)
-
-    def small(self, experiment: Experiment) -> Experiment:
-        """Return the experiment at the size of toy data."""
-        new = [f"new.{key}={size}" for key, size in _TOY_SIZE.items()]
-        changes = {
-            "pretrain_changes": [*TOY_PRETRAINING, *new],
-            "changes": [*TOY_LINKER, *(f"config.{change}" for change in new)],
-        }
-        return experiment.smaller({}, changes)
 
     def run(self, job: ExperimentJob) -> None:
         """Train and link every variant with every set and seed."""

@@ -30,7 +30,7 @@ from biograft_lab.replication.linking_dictionaries import ONTOLOGY
 from biograft_lab.replication.linking_sets import SETS, LinkingSet
 from biograft_lab.replication.protocols import PLAIN, PROTOCOLS, LinkingTask
 from biograft_lab.replication.results import Row
-from biograft_lab.replication.runner import TOY_LINKER, ExperimentJob, check_names, parse_settings
+from biograft_lab.replication.runner import ExperimentJob, check_names, parse_settings
 
 TRAINED_ON = {"dev": ("train",), "test": ("train", "dev")}
 """Split that is linked -> splits that the encoder is trained on."""
@@ -44,10 +44,10 @@ class JointSettings:
     ``added`` is what the dictionaries that are searched have beside the names of the protocol:
     nothing, names of other ontologies (``+names``) or mentions of earlier splits (``+mentions``,
     for a set whose published dictionary has none); each of several is measured. Without ``refit``
-    the encoders of dev, trained on train alone, link test, too. ``appositions`` looks up a mention
-    by the name it stands beside. Unless ``together``, each set has encoders of its own, as folds
-    that share documents must. ``student`` names a second encoder in tables, which is distilled
-    from the average and runs without torch; ``student_changes`` change its recipe.
+    the encoders of dev, trained on train alone, link test, too. Unless ``together``, each set has
+    encoders of its own, as folds that share documents must. ``student`` names a second encoder in
+    tables, which is distilled from the average and runs without torch; ``student_changes`` change
+    its recipe.
     """
 
     system: str
@@ -58,7 +58,6 @@ class JointSettings:
     added: tuple[str, ...] = ("",)
     refit: bool = True
     together: bool = True
-    appositions: bool = False
     student: str = ""
     student_changes: tuple[str, ...] = ()
 
@@ -76,12 +75,6 @@ class JointLinking:
         check_names("sets", experiment.sets, trained)
         for name in experiment.sets:
             parse_settings(experiment, JointSettings, name)
-
-    def small(self, experiment: Experiment) -> Experiment:
-        """Return the experiment at the size of toy data."""
-        student = ("config.width=8", "config.hidden=8", "config.training.epochs=1")
-        changes = {"changes": (*TOY_LINKER, "config.reach=2"), "student_changes": student}
-        return experiment.smaller({}, changes, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Train for dev, link dev, train again for test, link test."""
@@ -217,11 +210,10 @@ class _Joint:
         weight = self._lexical_weight(task, search, kb, beside_lexical)
         dense = [generator for generator in search.generators if generator.name == "dense"]
         fused = FusedSearch(search.generators, {"lexical": weight, "dense": 1 - weight})
-        config = replace(PLAIN, appositions=self.settings.appositions)
         rows = {}
         for name, used in ((alone, FusedSearch(dense)), (beside_lexical, fused)):
             rows[name] = {
-                **task.measure(Linker(kb, used, config=config), data, work),
+                **task.measure(Linker(kb, used, config=PLAIN), data, work),
                 "seeds": list(self.job.experiment.seeds),
                 "trained_on": [each.name for each in self.sets],
                 "trained_splits": list(TRAINED_ON[task.split if self.settings.refit else "dev"]),

@@ -38,7 +38,6 @@ from biograft_lab.replication.linking_sets import SETS, LinkingSet
 from biograft_lab.replication.protocols import PLAIN, PROTOCOLS, LinkingTask, open_lexical_index
 from biograft_lab.replication.results import Row
 from biograft_lab.replication.runner import (
-    TOY_PRETRAINING,
     ExperimentJob,
     check_names,
     parse_settings,
@@ -121,11 +120,6 @@ class Linking:
                     raise ConfigError(f"variants.{label}: aligned needs settings.aligned_on")
         named = [given.encoder for given in variants.values() if given.encoder]
         check_names("variants", named, [*experiment.inputs])
-
-    def small(self, experiment: Experiment) -> Experiment:
-        """Return the experiment at the size of toy data."""
-        changes = {"alignment": TOY_PRETRAINING}
-        return experiment.smaller({"scratch_width": 16}, changes, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Measure every set with every variant."""

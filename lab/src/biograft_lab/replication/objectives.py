@@ -8,26 +8,28 @@ objective is learned if its accuracy is above chance by five standard errors.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from biograft.artifacts import new_folder
+from biograft.cli.fields import CommandGroup
+from biograft.cli.options import Folder
 from biograft.config import remove_value, set_value
 from biograft.kb import KnowledgeBase
 from biograft.progress import Progress
 from biograft.text.near_duplicates import NearDuplicates
 from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
 from biograft.training.run_folder import check_config
+from biograft_lab.places import run_commands
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.runner import (
-    TOY_PRETRAINING,
     ExperimentJob,
     check_names,
     parse_settings,
@@ -69,10 +71,6 @@ class Objectives:
         parse_variants(experiment, PretrainingVariant)
         paths = _paths(parse_settings(experiment, PretrainingSettings))
         check_names("settings.paths", [*paths.values(), "kb"], [*experiment.inputs])
-
-    def small(self, experiment: Experiment) -> Experiment:
-        """Return the experiment at the size of toy data."""
-        return experiment.smaller({}, {"changes": TOY_PRETRAINING})
 
     def run(self, job: ExperimentJob) -> None:
         """Pre-train every variant with every seed that has no row yet."""
@@ -137,43 +135,44 @@ def variant_recipe(
     return PretrainingRecipe.from_values(name, values)
 
 
-def split_text(text: Path, out: Path, *, characters: int, n_train: int, n_held: int) -> None:
-    """Write ``train.txt``, ``dev.txt`` and ``test.txt``, without near-duplicates between them."""
+app = CommandGroup("Split a text for experiments on objectives.")
+
+
+@app.command()
+def split_text(
+    text: Annotated[Path, typer.Argument()],
+    out: Folder,
+    characters: Annotated[int, "N"] = 150,
+    train: Annotated[int, "N"] = 5000,
+    held_out: Annotated[int, "N"] = 500,
+) -> None:
+    """Write train.txt, dev.txt and test.txt, without near-duplicates between them.
+
+    Args:
+        text: A document a line, compressed or not.
+        out: Folder to write.
+        characters: Characters of a document, at least.
+        train: Documents to train on.
+        held_out: Documents of dev, and of test.
+    """
     content = gzip.decompress(text.read_bytes()) if text.suffix == ".gz" else text.read_bytes()
     given = (line.strip() for line in content.decode().split("\n"))
     lines = list(dict.fromkeys(line for line in given if len(line) >= characters))
     starts = np.random.default_rng(0).permutation(range(0, len(lines), _BLOCK)).tolist()
     shuffled = [line for start in starts for line in lines[start : start + _BLOCK]]
-    test, dev, rest = shuffled[:n_held], shuffled[n_held : 2 * n_held], shuffled[2 * n_held :]
+    test, dev = shuffled[:held_out], shuffled[held_out : 2 * held_out]
+    rest = shuffled[2 * held_out :]
     of_test, of_both = NearDuplicates(test), NearDuplicates([*test, *dev])
-    train = (line for line in rest if not of_both.matches(line))
+    others = (line for line in rest if not of_both.matches(line))
     parts = {
         "test": test,
         "dev": [line for line in dev if not of_test.matches(line)],
-        "train": [line for _, line in zip(range(n_train), train, strict=False)],
+        "train": [line for _, line in zip(range(train), others, strict=False)],
     }
     with new_folder(out) as work:
         for name, part in parts.items():
             (work / f"{name}.txt").write_text("".join(f"{line}\n" for line in part), "utf-8")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Split a text."""
-    parser = argparse.ArgumentParser(description=split_text.__doc__)
-    parser.add_argument("text", type=Path, help="a document a line, compressed or not")
-    parser.add_argument("-o", "--out", type=Path, required=True, help="folder to write")
-    parser.add_argument("--characters", type=int, default=150, help="of a document, at least")
-    parser.add_argument("--train", type=int, default=5000, help="documents to train on")
-    parser.add_argument("--held-out", type=int, default=500, help="documents of dev, and of test")
-    given = parser.parse_args(arguments)
-    split_text(
-        given.text,
-        given.out,
-        characters=given.characters,
-        n_train=given.train,
-        n_held=given.held_out,
-    )
-
-
 if __name__ == "__main__":
-    main()
+    run_commands(app)

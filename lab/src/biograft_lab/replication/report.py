@@ -18,9 +18,7 @@ from biograft_lab.places import BENCHMARKS, DOCS, LAB_DOCS, REPOSITORY, RESULTS
 from biograft_lab.replication.claim_tables import CLAIMS, claim_table, claim_table_names
 from biograft_lab.replication.declared import declared_tables
 from biograft_lab.replication.experiment import Experiment, shipped_experiments
-from biograft_lab.replication.invariance_tables import layout_invariance
 from biograft_lab.replication.leaderboard import SHORT, leaderboard
-from biograft_lab.replication.match_tables import match_ontologies
 from biograft_lab.replication.protocol_tables import (
     best_on_dev,
     causes,
@@ -34,8 +32,10 @@ from biograft_lab.replication.results import read_result
 from biograft_lab.replication.tables import (
     generation_starts,
     generation_targets,
+    layout_invariance,
     learned_objectives,
     linking_cross_lingual,
+    match_ontologies,
 )
 
 _MARK = re.compile(r"<!-- begin: ([\w/-]+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)

@@ -73,9 +73,6 @@ class Kind(Protocol):
     def run(self, job: ExperimentJob) -> None:
         """Measure every row that has no result yet."""
 
-    def small(self, experiment: Experiment) -> Experiment:
-        """Return an experiment at the size of toy data, with all its variants."""
-
 
 KINDS: Registry[Callable[[], Kind]] = Registry(
     "kind of experiment",
@@ -99,23 +96,6 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
     },
     home="biograft_lab.replication",
 )
-
-
-TOY_PRETRAINING = (
-    "training.epochs=1",
-    "training.steps=2",
-    "training.batch_size=4",
-    "training.warmup_steps=0",
-    "training.save_every=2",
-    "training.eval_every=2",
-    "training.precision=fp32",
-)
-TOY_LINKER = (
-    "config.training.steps=2",
-    "config.training.batch_size=4",
-    "config.training.precision=fp32",
-)
-"""Changes of recipes for smoke runs, by the kind of the recipe."""
 
 
 def load_kind(job: ExperimentJob) -> Kind:

@@ -1,4 +1,4 @@
-"""Tables of accuracy from result files: linking, objectives, generation."""
+"""Tables of accuracy from result files: linking, objectives, generation, findings, matching."""
 
 from __future__ import annotations
 
@@ -109,3 +109,45 @@ def _mean(values: Sequence[float]) -> str:
     if len(values) == 1:
         return f"{values[0]:.1f}"
     return f"{fmean(values):.1f} ± {stdev(values):.1f}"
+
+
+_STORES = {"medic": "English, MEDIC", "chinese": "Chinese, built-in"}
+
+
+def layout_invariance(result: Mapping[str, Any]) -> str:
+    """Return the number of variants of each kind, and of those that changed a finding."""
+    kinds = dict.fromkeys(kind for name in _STORES for kind in result[name]["kinds"])
+    rows = [
+        [kind, *(_changed(result[name]["kinds"].get(kind)) for name in _STORES)] for kind in kinds
+    ]
+    return markdown(("changed of all variants", *_STORES.values()), rows)
+
+
+def _changed(of: Mapping[str, Any] | None) -> str:
+    return "" if of is None else f"{of['changed']:,} of {of['variants']:,}"
+
+
+_TOOLS = {
+    "biograft match": "biograft",
+    "labels": "equal labels, then equal synonyms",
+    "lexmatch": "OAK lexmatch",
+}
+
+
+def match_ontologies(result: Mapping[str, Any]) -> str:
+    """Return the rows of each tool; thresholds between which it answers the same are left out."""
+    rows = []
+    for name, title in _TOOLS.items():
+        last: object = None
+        for row in result["found"].get(name, ()):
+            if row["recall"] and (row["precision"], row["recall"]) != last:
+                last = (row["precision"], row["recall"])
+                rows.append([title, str(row["threshold"]), _with_interval(row, "precision")])
+                rows[-1].append(_with_interval(row, "recall"))
+    heads = ("Disease Ontology to MEDIC", "confidence from", "precision", "recall")
+    return markdown(heads, rows)
+
+
+def _with_interval(row: Mapping[str, Any], of: str) -> str:
+    low, high = row[f"{of}_interval"]
+    return f"{row[of]:.1f} ({low:.1f}–{high:.1f})"

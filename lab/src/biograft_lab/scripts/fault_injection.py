@@ -33,11 +33,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from machine import describe_command, describe_commit, keep_part
+from machine import keep_part
 from script_options import some_of, start_parser
 from small_artifacts import (
     ALIGNMENT,
@@ -57,7 +57,7 @@ from small_artifacts import (
     write_inputs,
 )
 
-from biograft.compute import describe_machine
+from biograft_lab.scripts import facts
 
 FAULTS = {
     "no space": errno.ENOSPC,
@@ -147,10 +147,6 @@ class Outcome:
     """Trials that ended well all the same, such as when what is compiled cannot be kept."""
     problems: list[str] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts and problems as plain values."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class _Ended:
@@ -170,11 +166,6 @@ class Laboratory:
         self._faults.faults_name.restype = ctypes.c_char_p
         self._faults.faults_arm.argtypes = (ctypes.c_long, ctypes.c_int)
 
-    def start(self, place: str, *, encoder: bool) -> Path:
-        """Make a folder with the input files."""
-        write_inputs(self.folder / place, encoder=encoder)
-        return self.folder / place
-
     def run(self, folder: Path, command: str, n: int = 0, error: int = 0) -> _Ended:
         """Run a command of biograft in a folder; the n-th call fails (0: none)."""
         report = self.folder / "report.json"
@@ -192,17 +183,13 @@ class Laboratory:
         """Run a command in this process, so that the forked ones share what it loads."""
         folder = self.folder / "warm"
         shutil.copytree(start, folder)
-        before = Path.cwd()
-        os.chdir(folder)
-        try:
-            with (
-                contextlib.redirect_stdout(io.StringIO()),
-                contextlib.redirect_stderr(io.StringIO()),
-            ):
-                _call_biograft(command)
-        finally:
-            os.chdir(before)
-            shutil.rmtree(folder)
+        with (
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            _call_biograft(command)
+        shutil.rmtree(folder)
 
     def _run_child(
         self, folder: Path, command: str, fault: tuple[int, int], out: tuple[Path, Path]
@@ -253,7 +240,8 @@ def _wait(child: int) -> int:
 def examine(laboratory: Laboratory, name: str, max_steps: int, faults: dict[str, int]) -> Outcome:
     """Try one command with all faults at all steps, or at some that are spread evenly."""
     operation, outcome = OPERATIONS[name], Outcome()
-    start = laboratory.start("start", encoder=operation.trains)
+    start = laboratory.folder / "start"
+    write_inputs(start, encoder=operation.trains)
     for command in operation.before:
         ended = laboratory.run(start, command)
         if ended.code:
@@ -443,24 +431,19 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         import biograft.cli.pretrain
         import biograft.models  # noqa: F401
 
-    facts = {
-        "faults": list(options.faults),
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("-m biograft_lab.scripts.fault_injection", ["--json"]),
-    }
+    about = {"faults": list(options.faults), **facts()}
     outcomes = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         laboratory = Laboratory(Path(folder).resolve())
         for name in options.operations:
             start = time.monotonic()
             outcome = examine(laboratory, name, options.max_steps, options.faults)
-            outcomes[name] = outcome.to_json()
-            keep_part(options.keep, "operations", {**facts, "operations": {name: outcomes[name]}})
+            outcomes[name] = asdict(outcome)
+            keep_part(options.keep, "operations", {**about, "operations": {name: outcomes[name]}})
             if not options.json:
                 seconds = f"{time.monotonic() - start:.0f} s"
                 print(name, json.dumps(outcomes[name]), seconds, flush=True)
-    return {**facts, "operations": outcomes}
+    return {**about, "operations": outcomes}
 
 
 def main() -> None:

@@ -30,11 +30,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from machine import describe_command, describe_commit
 from script_options import some_of, start_parser
 
-from biograft.compute import describe_machine
 from biograft_lab.places import REPOSITORY
+from biograft_lab.scripts import facts
 
 _MAX_HANGING = 120
 """Seconds of the processor beside those of the fuzzing; a reader that takes them hangs."""
@@ -149,9 +148,7 @@ def add(content: dict[str, Any], name: str, result: dict[str, Any]) -> dict[str,
         "readers": dict(sorted(readers.items())),
         "inputs": sum(each["inputs"] for each in readers.values()),
         "findings": sum(each["findings"] for each in readers.values()),
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("-m biograft_lab.scripts.fuzz_readers", sys.argv[1:]),
+        **facts(),
     }
 
 

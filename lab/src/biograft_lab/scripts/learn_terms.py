@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,10 +29,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe_command, describe_commit
-from script_options import add_data, run_with, some_of, start_parser
+from script_options import some_of
 
-from biograft.compute import describe_machine
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.names import one_line, term_key
 from biograft.kb.sources import SourceConfig
@@ -43,7 +40,9 @@ from biograft.linking.index import build_index
 from biograft.mapping import map_terms
 from biograft.mapping.decisions import APPROVED, NIL, Decision
 from biograft.mapping.learning import forget, learn
-from biograft_lab.scripts.unseen_notes import mesh_table, open_store
+from biograft.metrics import bootstrap_interval
+from biograft_lab.scripts import new_parser, run
+from biograft_lab.scripts.unseen_notes import mesh_table, open_store, percent
 
 SETS = ("medic", "mesh", "chinese", "askapatient", "procedures")
 _RESAMPLES = 2000
@@ -134,7 +133,7 @@ def measure_set(
         options: Number of seeds.
     """
     splits: list[tuple[float, float]] = []
-    changes, parts = Counter[tuple[str, str, str]](), Counter[str]()
+    parts: Counter[str] = Counter()
     forget(index)
     linker = Linker.open(kb, index, k=1)
     plain = answers_of(linker, terms)
@@ -150,41 +149,19 @@ def measure_set(
         splits.append((f1_of(before, other), f1_of(after, other)))
         applied = [part.name for part in report.parts if part.applied]
         parts.update(applied or ["nothing"])
-        for term, *changed in zip(other, before, after, strict=True):
-            names = [str(each and kb[each].name) for each in changed]
-            if names[0] != names[1]:
-                good = [_is_right(each, term) for each in changed]
-                changes["=+-"[good[1] - good[0]], term.text, " -> ".join(names)] += 1
-        print(seed, *splits[-1], applied, file=sys.stderr)
     forget(index)
     before, after = np.array(splits).T
-    result = {
+    return {
         "terms": len(terms),
-        "before": _percent(before.mean()),
-        "after": _percent(after.mean()),
-        "gain": _percent((after - before).mean()),
-        "over_splits": _interval((after - before)[:, None]),
+        "before": percent(before.mean()),
+        "after": percent(after.mean()),
+        "gain": percent((after - before).mean()),
+        "over_splits": bootstrap_interval(after - before).to_json(),
         "over_terms": _over_terms(pairs),
         "applied": round(1 - parts["nothing"] / options.seeds, 2),
         "parts": dict(parts.most_common()),
         "worse": int((after < before).sum()),
     }
-    if options.details:
-        result["changes"] = [[n, *c] for c, n in changes.most_common()]
-    return result
-
-
-def _is_right(answer: str | None, term: MessyTerm) -> bool:
-    return answer in term.concepts or (answer is None and not term.concepts)
-
-
-def _percent(value: float) -> float:
-    return round(100 * float(value), 1)
-
-
-def _interval(rows: np.ndarray[Any, Any]) -> list[float]:
-    chosen = np.random.default_rng(1).integers(0, len(rows), (_RESAMPLES, len(rows)))
-    return [_percent(each) for each in np.percentile(rows[chosen].mean(axis=(1, 2)), [2.5, 97.5])]
 
 
 def _over_terms(
@@ -207,7 +184,7 @@ def _over_terms(
     weights = rng.multinomial(len(numbers), np.full(len(numbers), 1 / len(numbers)), _RESAMPLES)
     total = np.einsum("skn,rn->rsk", sums, weights)
     gains = (total[..., 2] / total[..., 3] - total[..., 0] / total[..., 1]).mean(axis=1)
-    return [_percent(each) for each in np.percentile(gains, [2.5, 97.5])]
+    return [percent(each) for each in np.percentile(gains, [2.5, 97.5])]
 
 
 def open_set(name: str, data: Path, folder: Path) -> tuple[KnowledgeBase, list[MessyTerm]]:
@@ -253,7 +230,7 @@ def _open_mesh(data: Path, folder: Path) -> KnowledgeBase:
     return KnowledgeBase.open(store)
 
 
-def measure(options: argparse.Namespace) -> None:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Measure the chosen sets, and print the result."""
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as work:
@@ -265,26 +242,19 @@ def measure(options: argparse.Namespace) -> None:
             if not index.exists():
                 build_index(kb, index, None if options.lexical else default_encoder(kb, ()))
             result[name] = measure_set(kb, index, terms, options)
-    result |= {
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("-m biograft_lab.scripts.learn_terms", sys.argv[1:]),
-    }
-    print(json.dumps(result, ensure_ascii=False, indent=None if options.json else 1))
+    return result
 
 
-def _parse() -> argparse.Namespace:
-    parser = start_parser(__doc__)
-    add_data(parser)
+def main() -> None:
+    """Measure, and print one JSON object."""
+    parser = new_parser(__doc__)
     parser.add_argument("--sets", type=some_of(SETS), default=list(SETS))
     parser.add_argument("--seeds", type=int, default=20, help="number of splits")
     parser.add_argument("--decided", type=int, default=200, help="most terms that are taught")
     parser.add_argument("--folder", type=Path, help="folder of the stores; default: a new one")
     parser.add_argument("--lexical", action="store_true", help="search without vectors")
-    parser.add_argument("--details", action="store_true", help="list the answers that change")
-    parser.add_argument("--json", action="store_true", help="one line")
-    return parser.parse_args()
+    run(measure, parser)
 
 
 if __name__ == "__main__":
-    run_with(measure, _parse())
+    main()

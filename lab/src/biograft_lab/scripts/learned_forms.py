@@ -12,8 +12,6 @@ For diseases the detector (``biograft learn --detector``) is measured beside lea
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -21,10 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from machine import describe_command, describe_commit
-from script_options import add_data, run_with, start_parser
-
-from biograft.compute import describe_machine
 from biograft.evaluation import evaluate_text
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
@@ -37,26 +31,23 @@ from biograft.metrics.significance import paired_counts
 from biograft.text.documents import Document
 from biograft_lab.replication.linking_dictionaries import ONTOLOGY as ONTOLOGY_ALONE
 from biograft_lab.replication.protocols import LinkingTask, open_lexical_index, read_texts
+from biograft_lab.scripts import new_parser, run
 from biograft_lab.scripts.phenotypes import ONTOLOGY, Findings, Phenotypes, read_documents
 
 SETS = ("ncbi-disease", "bc5cdr-disease")
 _PLAIN = LinkerConfig(assertions=False, mentions="find", k=1)
 
 
-def measure(options: argparse.Namespace) -> None:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Learn from each set, measure, and print the result."""
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as work:
         for name in SETS:
             found[name] = _diseases(name, options.data, Path(work))
         found["gsc-plus"] = _phenotypes(options.data, Path(work))
-    result = {
+    return {
         "found": found,
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("-m biograft_lab.scripts.learned_forms", sys.argv[1:]),
     }
-    print(json.dumps(result, indent=1))
 
 
 def _diseases(name: str, data: Path, work: Path) -> dict[str, Any]:
@@ -131,9 +122,8 @@ def _compared(before: Sequence[Counts], after: Sequence[Counts]) -> dict[str, An
 
 def main() -> None:
     """Measure, and print one JSON object."""
-    parser = start_parser(__doc__)
-    add_data(parser)
-    run_with(measure, parser.parse_args())
+    parser = new_parser(__doc__)
+    run(measure, parser)
 
 
 if __name__ == "__main__":

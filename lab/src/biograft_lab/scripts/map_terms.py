@@ -27,17 +27,14 @@ import gzip
 import json
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from machine import describe_command, describe_commit
-from script_options import add_data, run_with, some_of, start_parser
+from script_options import some_of
 
-from biograft.compute import describe_machine
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.names import HAN_CHARACTER
 from biograft.kb.sources import SourceConfig
@@ -48,6 +45,8 @@ from biograft.linking.normalisation import DEFAULT_STEPS
 from biograft.mapping import SourceTerm, TermMapping, map_terms
 from biograft.mapping.decisions import APPROVED, Decision
 from biograft.mapping.learning import learn
+from biograft.metrics import bootstrap_interval
+from biograft_lab.scripts import new_parser, run
 from biograft_lab.scripts.learn_terms import open_set, term_lines
 from biograft_lab.scripts.unseen_notes import open_store
 
@@ -57,7 +56,6 @@ _FOLDS = 4
 _MARK = re.compile(r"[+＋、，,;；]|伴|及|并|加|联合")
 """What may stand between parts of a term."""
 _K = 5
-_RESAMPLES = 2000
 _ACCEPTED = {"exact", "part", "wording"}
 _N_CONTRASTS = 1000
 _OVER = 0.5
@@ -216,12 +214,10 @@ def measure_answers(terms: Sequence[Term], mapped: Sequence[list[TermMapping]]) 
             accepted.append(_concepts(each) <= wanted)
             if not accepted[-1]:
                 doubtful.append((term.text, [m.name for m in each]))
-    rows = np.random.default_rng(1).integers(0, len(first), (_RESAMPLES, len(first)))
-    interval = np.percentile(np.array(first, float)[rows].mean(axis=1), [2.5, 97.5])
     return {
         "terms": len(first),
         "top1": _percent(first),
-        "interval": [round(100 * float(each), 1) for each in interval],
+        "interval": bootstrap_interval(np.array(first, float)).to_json(),
         "top5": _percent(five),
         "left": [sum(left), len(left)],
         "combined": [sum(combined), len(combined)],
@@ -416,7 +412,7 @@ def _opened(name: str, data: Path, folder: Path) -> tuple[Linker, list[Term]]:
     return linker, list(read_terms(data / "mapping" / file, kb))
 
 
-def measure(options: argparse.Namespace) -> None:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Measure the chosen sets, and print the result."""
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as work:
@@ -436,23 +432,17 @@ def measure(options: argparse.Namespace) -> None:
             if not options.details:
                 del figures["wrong"], figures["accepted_wrong"]
                 figures.get("contrasts", {}).pop("texts", None)
-    result |= {
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("-m biograft_lab.scripts.map_terms", sys.argv[1:]),
-    }
-    print(json.dumps(result, ensure_ascii=False, indent=None if options.json else 1))
+    return result
 
 
-def _parse() -> argparse.Namespace:
-    parser = start_parser(__doc__)
-    add_data(parser)
+def main() -> None:
+    """Measure, and print one JSON object."""
+    parser = new_parser(__doc__)
     parser.add_argument("--sets", type=some_of(SETS), default=list(SETS))
     parser.add_argument("--folder", type=Path, help="folder of the stores; default: a new one")
     parser.add_argument("--details", action="store_true", help="list what is wrong")
-    parser.add_argument("--json", action="store_true", help="one line")
-    return parser.parse_args()
+    run(measure, parser)
 
 
 if __name__ == "__main__":
-    run_with(measure, _parse())
+    main()

@@ -11,9 +11,7 @@ of a peer are scored in the same way: ``--peer NAME=FILE``, SSSOM with ``confide
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -21,10 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe_command, describe_commit
-from script_options import add_data, run_with, start_parser
 
-from biograft.compute import describe_machine
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.linking.lexical.index import LexicalIndex
@@ -32,6 +27,7 @@ from biograft.mapping import MappingSet
 from biograft.mapping.config import MatchConfig
 from biograft.mapping.matching import find_pairs, match_stores, pair_features
 from biograft.mapping.sssom import concept_of
+from biograft_lab.scripts import new_parser, run
 
 OBO = "ontologies/obo"
 FILES = {
@@ -153,14 +149,13 @@ def labels(first: KnowledgeBase, second: KnowledgeBase) -> dict[int, tuple[int, 
     return found
 
 
-def measure(options: argparse.Namespace) -> None:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Fit, or match and score, and print the result."""
     with tempfile.TemporaryDirectory() as work:
         names = FILES if options.fit else (SUBJECTS, TARGETS)
         stores = {name: build(options.data, Path(work), name) for name in names}
         if options.fit:
-            print(json.dumps(fit(stores), indent=1))
-            return
+            return {"weights": fit(stores)}
         subjects, targets = stores[SUBJECTS], stores[TARGETS]
         gold = by_reference(subjects, targets)
         config = MatchConfig(threshold=0.0, xrefs=False, broader=False)
@@ -175,15 +170,11 @@ def measure(options: argparse.Namespace) -> None:
         }
         for name, _, file in (peer.partition("=") for peer in options.peer):
             found[name] = score(gold, _peer(Path(file), subjects, targets))
-    result = {
+    return {
         "found": found,
         "n_subjects": len(gold),
         "processor_seconds": seconds,
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("-m biograft_lab.scripts.match_ontologies", sys.argv[1:]),
     }
-    print(json.dumps(result, indent=1))
 
 
 def _peer(
@@ -202,11 +193,10 @@ def _peer(
 
 def main() -> None:
     """Measure, and print one JSON object."""
-    parser = start_parser(__doc__)
+    parser = new_parser(__doc__)
     parser.add_argument("--fit", action="store_true", help="fit the weights and print them")
     parser.add_argument("--peer", action="append", default=[], help="matches of another tool")
-    add_data(parser)
-    run_with(measure, parser.parse_args())
+    run(measure, parser)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,8 @@ outside of the marked findings, is invented.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import re
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -27,26 +25,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from machine import describe_command, describe_commit
-from script_options import add_data, run_with, some_of, start_parser
+from script_options import some_of
 
-from biograft.compute import describe_machine
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.names import HAN
-from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker
 from biograft.text.documents import Document, Mention
 from biograft.text.spelling.chinese import similar_characters
+from biograft_lab.scripts import new_parser, run
+from biograft_lab.scripts.unseen_notes import open_store, read_notes
 
-NOTES = {
-    "notes-en": ("notes_en_dev.txt", ("entity_linking/medic/medic_06Jul2012.txt.gz",)),
-    "notes-zh": ("notes_zh_dev.txt", ("starter", "clinical-findings")),
-}
-"""The notes of a set, and the sources of its knowledge base."""
+NOTES = {"notes-en": "medic", "notes-zh": "chinese"}
+"""The store of each set of notes."""
 _WORD = re.compile(r"[^\W\d_]{5,}")
 _HAN_WORD = re.compile(f"[{HAN}]{{2,}}")
-_HEAD = re.compile(r"^(?:@@ |#)(?=\w).*\n", re.MULTILINE)
-_MARK = re.compile(r"\[\[([^|\]]+)(?:\|[^\]]*)?\]\]")
 _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 KINDS = ("keyboard", "missing", "exchanged", "doubled")
 HAN_KINDS = ("sound", "shape", "missing", "doubled")
@@ -57,16 +48,24 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "sets": {name: _measure_notes(name, options) for name in options.sets},
         "seed": options.seed,
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("-m biograft_lab.scripts.misspelt_mentions", sys.argv[1:]),
     }
 
 
 def _measure_notes(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    notes = list(_read_notes(options.data / "clinical" / NOTES[name][0]))
+    path = options.data / "clinical" / f"notes_{name[-2:]}_dev.txt"
+    notes = [
+        Document(
+            note.id,
+            note.text,
+            tuple(Mention(m.start, m.end, note.text[m.start : m.end]) for m in note.findings),
+        )
+        for note in read_notes(path)
+    ]
     with tempfile.TemporaryDirectory() as work:
-        linkers = _open_linkers(name, options, Path(work))
+        kb = open_store(NOTES[name], options.data, Path(work))
+        linkers = {
+            how: Linker.open(kb, k=1, misspelt=how == "misspelt") for how in ("plain", "misspelt")
+        }
         clean = {how: _answers(linker, notes) for how, linker in linkers.items()}
         names = linkers["plain"].kb.rows_by_name
         errors = list(_errors(notes, clean["plain"], names, options))
@@ -75,7 +74,7 @@ def _measure_notes(name: str, options: argparse.Namespace) -> dict[str, Any]:
     result: dict[str, Any] = {"notes": len(notes), "errors": len(errors)}
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()
-    n_wrong, shown = 0, []
+    n_wrong = 0
     for error, with_search, plain in zip(errors, found["misspelt"], found["plain"], strict=True):
         here = {
             answer for answer in with_search if error.start < answer[1] and answer[0] < error.end
@@ -86,8 +85,6 @@ def _measure_notes(name: str, options: argparse.Namespace) -> dict[str, Any]:
         total.update(keys)
         right.update(keys if is_right else ())
         n_wrong += bool(wrong)
-        if wrong or not is_right:
-            shown.append((error.written, error.text, error.kind, is_right, sorted(wrong)))
     added = [
         (note.text[start:end], concept)
         for note, more, plain in zip(notes, clean["misspelt"], clean["plain"], strict=True)
@@ -95,9 +92,6 @@ def _measure_notes(name: str, options: argparse.Namespace) -> dict[str, Any]:
         if not any(start < m.end and m.start < end for m in note.mentions)
     ]
     units = sum(len(re.findall(rf"[{HAN}]|[A-Za-z]+", note.text)) for note in notes)
-    if options.show:
-        random.Random(0).shuffle(shown)
-        sys.stderr.write("\n".join(map(str, [*shown[: options.show], "invented:", *added])) + "\n")
     return result | {
         "found": {
             key: [right[key], n, _percent(right[key], n)] for key, n in sorted(total.items())
@@ -109,27 +103,6 @@ def _measure_notes(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 def _percent(part: int, whole: int) -> float:
     return round(100 * part / max(whole, 1), 2)
-
-
-def _read_notes(path: Path) -> Iterator[Document]:
-    """Read notes with marked findings."""
-    text = path.read_text(encoding="utf-8")
-    for number, part in enumerate(_HEAD.split(text)[1:]):
-        plain, at, mentions = "", 0, []
-        for match in _MARK.finditer(part):
-            plain += part[at : match.start()]
-            mentions.append(Mention(len(plain), len(plain) + len(match[1]), match[1]))
-            plain, at = plain + match[1], match.end()
-        yield Document(str(number), plain + part[at:], tuple(mentions))
-
-
-def _open_linkers(name: str, options: argparse.Namespace, work: Path) -> dict[str, Linker]:
-    sources = options.kb_sources or NOTES[name][1]
-    paths = [options.data / each if "/" in each else Path(each) for each in sources]
-    config = BuildConfig(sources=tuple(SourceConfig(path=path) for path in paths))
-    build_store(config, work / "kb")
-    kb = KnowledgeBase.open(work / "kb")
-    return {how: Linker.open(kb, k=1, misspelt=how == "misspelt") for how in ("plain", "misspelt")}
 
 
 Answer = tuple[int, int, str]
@@ -149,8 +122,6 @@ class _Error(NamedTuple):
     document: Document
     start: int
     end: int
-    text: str
-    written: str
     kind: str
     length: str
     concept: str
@@ -182,8 +153,6 @@ def _errors(
                     Document(note.id, text),
                     mention.start,
                     mention.start + len(new),
-                    mention.text,
-                    new,
                     kind,
                     length,
                     concepts[0],
@@ -234,16 +203,11 @@ def _beside(letter: str) -> str:
 
 def main() -> None:
     """Measure, and print one JSON object."""
-    parser = start_parser(__doc__)
-    add_data(parser)
+    parser = new_parser(__doc__)
     parser.add_argument("--sets", type=some_of(NOTES), default=list(NOTES))
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--copies", type=int, default=8, help="errors of each name of a note")
-    parser.add_argument("--kb-sources", nargs="*", help="knowledge base of the notes")
-    parser.add_argument("--show", type=int, default=0, help="errors to show that are not found")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    run_with(lambda given: print(json.dumps(measure(given), ensure_ascii=False)), options)
+    run(measure, parser)
 
 
 if __name__ == "__main__":

@@ -31,11 +31,11 @@ from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from machine import describe_command, describe_commit, keep_part
+from machine import keep_part
 from script_options import some_of, start_parser
 
-from biograft.compute import describe_machine
 from biograft_lab.places import REPOSITORY
+from biograft_lab.scripts import facts
 
 KNOWN = tomllib.loads(Path(__file__).with_name("known_mutants.toml").read_text(encoding="utf-8"))
 NAMED = "named"
@@ -286,16 +286,14 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, help="the file of the result")
     options = parser.parse_args()
     names, n = (["metrics"], 2) if options.quick else (options.modules, options.sample)
-    facts = {
+    about = {
         "sample": f"{n} mutants of each module, seed {options.seed}",
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("-m biograft_lab.scripts.mutation_testing", sys.argv[1:]),
+        **facts(),
     }
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             result = Laboratory(Path(folder)).try_all(chosen_mutants(name, n, options.seed))
-        keep_part(options.output, "modules", {**facts, "modules": {name: result}})
+        keep_part(options.output, "modules", {**about, "modules": {name: result}})
         print(json.dumps({name: result}), flush=True)
 
 

@@ -20,23 +20,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from machine import describe_command, describe_commit
-from script_options import add_data, run_with, start_parser
-
-from biograft.compute import describe_machine
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker
-from biograft.metrics import Counts
+from biograft.metrics import Counts, bootstrap_counts
 from biograft.text.documents import Document, Mention
+from biograft_lab.scripts import new_parser, run
 
 ROOT = "HP:0000118"
 ONTOLOGY, GSC = "ontologies/obo/hp_2025-01-16.obo.gz", "phenotypes/gsc_plus"
@@ -47,7 +42,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "reworded": {"reworded": True},
     "all": {"overlaps": "all", "reworded": True},
 }
-_RESAMPLES = 2000
 Findings = set[tuple[int, int, str]]
 
 
@@ -103,23 +97,18 @@ def score(gold: Sequence[Findings], found: Sequence[Findings]) -> dict[str, Any]
 
 
 def _metrics(gold: Sequence[set[Any]], found: Sequence[set[Any]]) -> dict[str, Any]:
-    cells = np.array(
-        [(len(g & f), len(f - g), len(g - f)) for g, f in zip(gold, found, strict=True)]
-    )
-    counts = Counts(*cells.sum(0).tolist())
-    rng = np.random.default_rng(0)
-    draws = cells[rng.integers(len(cells), size=(_RESAMPLES, len(cells)))].sum(1)
-    resampled = 200 * draws[:, 0] / np.maximum(2 * draws[:, 0] + draws[:, 1] + draws[:, 2], 1)
+    of_documents = [Counts.from_answers(*pair) for pair in zip(gold, found, strict=True)]
+    counts = sum(of_documents, Counts())
     return {
         "f1": round(100 * counts.f1, 2),
-        "interval": np.percentile(resampled, [2.5, 97.5]).round(2).tolist(),
+        "interval": bootstrap_counts(of_documents)["f1"].to_json(),
         "precision": round(100 * counts.precision, 2),
         "recall": round(100 * counts.recall, 2),
         "n": counts.right + counts.missed,
     }
 
 
-def measure(options: argparse.Namespace) -> None:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Measure each part by each variant and peer, and print the result."""
     parts = read_documents(options.data)
     with tempfile.TemporaryDirectory() as work:
@@ -151,14 +140,10 @@ def measure(options: argparse.Namespace) -> None:
             found[name]["processor_seconds"] = round(seconds, 2)
         for name, _, file in (peer.partition("=") for peer in options.peer):
             found[name] = _peer(Path(file), gold, phenotypes)
-    result = {
+    return {
         "found": found,
         "n_documents": {part: len(documents) for part, documents in parts.items()},
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("-m biograft_lab.scripts.phenotypes", sys.argv[1:]),
     }
-    print(json.dumps(result) if options.json else json.dumps(result, indent=1))
 
 
 def _peer(file: Path, gold: dict[str, list[Findings]], phenotypes: Phenotypes) -> dict[str, Any]:
@@ -173,11 +158,9 @@ def _peer(file: Path, gold: dict[str, list[Findings]], phenotypes: Phenotypes) -
 
 def main() -> None:
     """Measure, and print one JSON object."""
-    parser = start_parser(__doc__)
+    parser = new_parser(__doc__)
     parser.add_argument("--peer", action="append", default=[], help="answers of another tool")
-    parser.add_argument("--json", action="store_true", help="one line")
-    add_data(parser)
-    run_with(measure, parser.parse_args())
+    run(measure, parser)
 
 
 if __name__ == "__main__":

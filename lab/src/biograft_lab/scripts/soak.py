@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -23,29 +23,18 @@ from typing import Any
 
 from diseases import open_diseases
 from http_load import Answer, connect, get, post
-from machine import describe_command, describe_commit
-from script_options import add_data, run_with, start_parser
 from service_load import make_notes, make_queries, memory_mib, served
 
-from biograft.compute import describe_machine
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 from biograft.linking.dense.encoders import load_encoder
 from biograft.linking.index import build_index
+from biograft_lab.scripts import new_parser, run
 
 N_NOTES = 400
 CONNECTIONS = 4
 _CHECKED = 200
 """Requests that are compared with a fresh process."""
-
-
-def own_memory_mib() -> float:
-    """Return the memory of this process; 0 if unknown."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return 0.0
-    return next(int(line.split()[1]) for line in status.splitlines() if "VmRSS" in line) / 1024
 
 
 def make_requests(kb: KnowledgeBase) -> list[bytes]:
@@ -128,7 +117,7 @@ async def soak(
     async def watch() -> None:
         for _ in range(10):
             await asyncio.sleep(seconds / 10)
-            memory["linker"].append(round(own_memory_mib(), 1))
+            memory["linker"].append(round(memory_mib(os.getpid()) or 0.0, 1))
             memory["service"].append(round(memory_mib(pid) or 0.0, 1))
 
     await asyncio.gather(work(port, requests, started + seconds, statuses), link(), watch())
@@ -169,9 +158,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             "answers_different": len(different),
             "different": different[:3],
             "linker_answers_the_same": same,
-            "machine": describe_machine(),
-            "commit": describe_commit(),
-            "command": describe_command("-m biograft_lab.scripts.soak", sys.argv[1:]),
         }
 
 
@@ -188,13 +174,11 @@ def _plain(answer: Answer) -> tuple[int, Any]:
 
 def main() -> None:
     """Measure, and print one JSON object."""
-    parser = start_parser(__doc__)
-    add_data(parser)
+    parser = new_parser(__doc__)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--vectors", action="store_true", help="with static-english vectors, too")
     parser.add_argument("--quick", action="store_const", dest="minutes", const=0.5)
-    parser.add_argument("--json", action="store_true")
-    run_with(lambda given: print(json.dumps(measure(given))), parser.parse_args())
+    run(measure, parser)
 
 
 if __name__ == "__main__":

@@ -16,17 +16,13 @@ model, both a trained model finds the mentions, or both do (with --ner)
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from machine import describe_command, describe_commit
-from script_options import add_data, run_with, some_of, start_parser
+from script_options import some_of
 
-from biograft.compute import describe_machine
 from biograft.evaluation import evaluate_text
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
@@ -40,6 +36,7 @@ from biograft_lab.replication.protocols import (
     read_texts,
     text_metrics,
 )
+from biograft_lab.scripts import new_parser, run
 
 SPLITS = ("dev", "test")
 SETS = ("ncbi-disease", "bc5cdr-disease", "bc5cdr-chemical")
@@ -61,7 +58,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 _TRAINED = ("model", "both")
 
 
-def measure(options: argparse.Namespace) -> None:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Measure each set by each variant, and print the result."""
     splits: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as work:
@@ -69,13 +66,9 @@ def measure(options: argparse.Namespace) -> None:
             splits[split] = {
                 name: _measure_set(name, split, Path(work), options) for name in options.sets
             }
-    result = {
+    return {
         "splits": splits,
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("-m biograft_lab.scripts.text_linking", sys.argv[1:]),
     }
-    print(json.dumps(result) if options.json else json.dumps(result, indent=1))
 
 
 def _measure_set(name: str, split: str, work: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -107,8 +100,9 @@ def _measure_set(name: str, split: str, work: Path, options: argparse.Namespace)
     return found
 
 
-def _parse() -> argparse.Namespace:
-    parser = start_parser(__doc__)
+def main() -> None:
+    """Measure, and print one JSON object."""
+    parser = new_parser(__doc__)
     parser.add_argument("--sets", type=some_of(SETS), default=list(SETS), help="some of the sets")
     parser.add_argument(
         "--splits", type=some_of(SPLITS), default=list(SPLITS), help="which texts: dev,test"
@@ -116,10 +110,8 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--source", help="ontology in place of the dictionary, a file of the data")
     parser.add_argument("--ner", type=Path, help="run of `biograft finetune ner`")
     parser.add_argument("--folder", help="where to put files while it runs")
-    parser.add_argument("--json", action="store_true", help="one line")
-    add_data(parser)
-    return parser.parse_args()
+    run(measure, parser)
 
 
 if __name__ == "__main__":
-    run_with(measure, _parse())
+    main()

@@ -24,7 +24,6 @@ import csv
 import gzip
 import json
 import re
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,14 +31,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from machine import describe_command, describe_commit
-from script_options import add_data, run_with, some_of, start_parser
+from script_options import some_of
 
-from biograft.compute import describe_machine
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker
+from biograft.metrics import bootstrap_interval
 from biograft.text.documents import Document
+from biograft_lab.scripts import new_parser, run
 
 CODES = {
     "p": "present",
@@ -56,7 +55,6 @@ STORES = ("medic", "mesh", "chinese")
 _MARK = re.compile(r"\[\[(.*?)\]\]")
 _HEADING = re.compile(r"^(?:@@ |#(?=\d))(.*)\n", re.MULTILINE)
 _DISEASE_TREES = ("C", "F01", "F03")
-_RESAMPLES = 2000
 _COMPARED = ("concept", "status", "right", "f1", "f1_of_all", "answers", "outside", "each")
 
 
@@ -155,17 +153,15 @@ def measure_notes(
 
 def _figures(score: _Scored) -> dict[str, Any]:
     right, n_found = np.array(score.right, float), sum(score.found)
-    rows = np.random.default_rng(1).integers(0, len(right), (_RESAMPLES, len(right)))
-    low, high = np.percentile(right[rows].mean(axis=1), [2.5, 97.5])
     n_right = sum(score.right)
     return {
         "n": len(right),
-        "concept": _percent(n_found / len(right)),
-        "status": _percent(n_right / len(right)),
-        "interval": [_percent(low), _percent(high)],
-        "right": _percent(n_right / n_found),
-        "f1": _percent(2 * n_right / (len(right) + n_found + len(score.outside))),
-        "f1_of_all": _percent(2 * n_right / (score.n_marked + n_found + len(score.outside))),
+        "concept": percent(n_found / len(right)),
+        "status": percent(n_right / len(right)),
+        "interval": bootstrap_interval(right).to_json(),
+        "right": percent(n_right / n_found),
+        "f1": percent(2 * n_right / (len(right) + n_found + len(score.outside))),
+        "f1_of_all": percent(2 * n_right / (score.n_marked + n_found + len(score.outside))),
         "answers": score.n_answers,
         "outside": len(score.outside),
         "each": "".join(str(int(value)) for value in score.right),
@@ -179,12 +175,11 @@ def _gain(before: str, after: str) -> dict[str, Any] | None:
     if len(before) != len(after):
         return None
     change = np.array([int(b) - int(a) for a, b in zip(before, after, strict=True)], float)
-    rows = np.random.default_rng(1).integers(0, len(change), (_RESAMPLES, len(change)))
-    low, high = np.percentile(change[rows].mean(axis=1), [2.5, 97.5])
-    return {"value": _percent(change.mean()), "interval": [_percent(low), _percent(high)]}
+    return {"value": percent(change.mean()), "interval": bootstrap_interval(change).to_json()}
 
 
-def _percent(value: float) -> float:
+def percent(value: float) -> float:
+    """Return a fraction in percent, with one digit."""
     return round(100 * float(value), 1)
 
 
@@ -245,7 +240,7 @@ def linkers_and_notes(options: argparse.Namespace) -> Iterator[tuple[str, Linker
             yield name, Linker.open(open_store(name, options.data, folder), k=1), notes
 
 
-def measure(options: argparse.Namespace) -> None:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Measure the notes with each store, and print the result."""
     result: dict[str, Any] = {}
     for name, linker, notes in linkers_and_notes(options):
@@ -257,12 +252,7 @@ def measure(options: argparse.Namespace) -> None:
     if not options.details:
         for figures in result.values():
             del figures["wrong_findings"], figures["answers_outside"]
-    result |= {
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("-m biograft_lab.scripts.unseen_notes", sys.argv[1:]),
-    }
-    print(json.dumps(result, ensure_ascii=False, indent=None if options.json else 1))
+    return result
 
 
 def _finding_test(kb: KnowledgeBase, name: str) -> Callable[[str], bool]:
@@ -272,16 +262,15 @@ def _finding_test(kb: KnowledgeBase, name: str) -> Callable[[str], bool]:
     return lambda concept: concept in kb and any(kind.code in types for kind in kb[concept].types)
 
 
-def _parse() -> argparse.Namespace:
-    parser = start_parser(__doc__)
-    add_data(parser)
+def main() -> None:
+    """Measure, and print one JSON object."""
+    parser = new_parser(__doc__)
     parser.add_argument("--stores", type=some_of(STORES), default=list(STORES))
     parser.add_argument("--folder", type=Path, help="folder of the stores; default: a new one")
     parser.add_argument("--before", type=Path, help="result of an earlier version, to compare")
     parser.add_argument("--details", action="store_true", help="list what is wrong, and outside")
-    parser.add_argument("--json", action="store_true", help="one line")
-    return parser.parse_args()
+    run(measure, parser)
 
 
 if __name__ == "__main__":
-    run_with(measure, _parse())
+    main()

@@ -119,12 +119,12 @@ def readers(encoder_of):
 def test_mean_and_deviation_by_plain_loops(readers):
     config = AttentionConfig(layer=1)
     result = compare_many(readers, [GOOD[0], LONG, GOOD[1], BARE, GOOD[2]], config)
-    assert [sentence.id for sentence in result.sentences] == ["a", "b", "c"]
-    assert result.left_out == {
+    assert [sentence["id"] for sentence in result["sentences"]] == ["a", "b", "c"]
+    assert result["left_out"] == {
         "the text is too long for the encoder": 1,  # for the second one only
         "the synonym is missing": 1,
     }
-    plain = json.loads(json.dumps(result.to_json()))
+    plain = json.loads(json.dumps(result))
     for k, reader in enumerate(readers):
         rows = [compare_names(reader, sentence, config).differences for sentence in GOOD]
         for name in ("synonym", "random"):
@@ -140,7 +140,7 @@ def test_mean_and_deviation_by_plain_loops(readers):
 
 
 def test_one_sentence_has_no_deviation_and_none_is_an_error(readers):
-    [model] = compare_many(readers[:1], GOOD[:1], AttentionConfig()).to_json()["models"]
+    [model] = compare_many(readers[:1], GOOD[:1], AttentionConfig())["models"]
     assert model["synonym"]["deviation"] is None
     with pytest.raises(UnfitError, match="2: the synonym is missing"):
         compare_many(readers, [BARE, BARE], AttentionConfig())
@@ -150,4 +150,5 @@ def test_names_are_filled_in_before(readers):
     filled = compare_many(
         readers, [BARE], AttentionConfig(), lambda s: ReplacedSentence(s.text, 0, 5, "high", "头")
     )
-    assert (filled.sentences[0].synonym, filled.sentences[0].random) == ("high", "头")
+    [row] = filled["sentences"]
+    assert (row["synonym"], row["random"]) == ("high", "头")

@@ -8,7 +8,6 @@ from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft_lab.probing.attention.curves import (
-        AttentionSummary as AttentionSummary,
         Curves as Curves,
         InsideEntity as InsideEntity,
         ReplacedSentence as ReplacedSentence,

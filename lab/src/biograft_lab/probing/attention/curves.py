@@ -6,9 +6,11 @@ curve of the entity.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -75,6 +77,11 @@ class Curves:
         reference = self.values["entity"]
         return {each: float(np.abs(self.values[each] - reference).mean()) for each in OTHERS}
 
+    @property
+    def rounded(self) -> dict[str, float]:
+        """The differences with six digits."""
+        return {name: round(value, 6) for name, value in self.differences.items()}
+
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
         return {
@@ -85,7 +92,7 @@ class Curves:
             "curves": {
                 each: [round(float(value), 6) for value in self.values[each]] for each in VARIANTS
             },
-            "differences": {each: round(d, 6) for each, d in self.differences.items()},
+            "differences": self.rounded,
         }
 
 
@@ -202,69 +209,21 @@ def look_inside(
     return InsideEntity(reader.name, layer, tokens, attention.inside(first, last))
 
 
-@dataclass(frozen=True, slots=True)
-class EncoderSummary:
-    """Differences of one encoder over all sentences."""
-
-    encoder: str
-    layer: int
-    differences: dict[str, Values]  # of each other name (sentences,)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return means, deviations and how often the synonym is closer, as plain values."""
-        summary: dict[str, Any] = {"encoder": self.encoder, "layer": self.layer}
-        for name, values in self.differences.items():
-            deviation = float(values.std(ddof=1)) if len(values) > 1 else None
-            summary[name] = {
-                "mean": round(float(values.mean()), 6),
-                "deviation": None if deviation is None else round(deviation, 6),
-            }
-        nearer = self.differences["synonym"] < self.differences["random"]
-        return summary | {"n_synonym_nearer": int(nearer.sum())}
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionSummary:
-    """Differences of several encoders over the same sentences."""
-
-    sentences: tuple[ReplacedSentence, ...]
-    encoders: tuple[EncoderSummary, ...]
-    left_out: Counter[str] = field(default_factory=Counter)
-    """Number of sentences left out, by reason."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all results as plain values."""
-        return {
-            "n_sentences": len(self.sentences),
-            "left_out": dict(self.left_out.most_common()),
-            "models": [each.to_json() for each in self.encoders],
-            "sentences": [self._row(k) for k in range(len(self.sentences))],
-        }
-
-    def _row(self, k: int) -> dict[str, Any]:
-        sentence = self.sentences[k]
-        return {
-            "id": sentence.id,
-            "entity": sentence.entity,
-            "synonym": sentence.synonym,
-            "random": sentence.random,
-            "differences": [
-                {name: round(float(each.differences[name][k]), 6) for name in OTHERS}
-                for each in self.encoders
-            ],
-        }
-
-
 def compare_many(
     readers: Sequence[AttentionReader],
     sentences: Sequence[ReplacedSentence],
     config: AttentionConfig,
     fill: Callable[[ReplacedSentence], ReplacedSentence] | None = None,
     progress: Progress | None = None,
-) -> AttentionSummary:
+) -> dict[str, Any]:
     """Compare encoders on many sentences; sentences that one of them cannot read are left out.
 
-    ``fill`` adds the missing names of a sentence.
+    Args:
+        readers: The encoders.
+        sentences: The sentences.
+        config: Layer, head and direction.
+        fill: Adds the missing names of a sentence.
+        progress: Shows the sentences.
     """
     used: list[ReplacedSentence] = []
     rows: list[list[Curves]] = []
@@ -282,12 +241,24 @@ def compare_many(
     if not used:
         reasons = "; ".join(f"{n:,}: {reason}" for reason, n in left_out.most_common())
         raise UnfitError("no sentence can be used", reasons or "there is none")
-    columns = [[row[k] for row in rows] for k in range(len(readers))]
-    return AttentionSummary(tuple(used), tuple(map(_summary, columns)), left_out)
-
-
-def _summary(curves: Sequence[Curves]) -> EncoderSummary:
-    differences = {
-        name: np.array([each.differences[name] for each in curves], np.float64) for name in OTHERS
+    return {
+        "n_sentences": len(used),
+        "left_out": dict(left_out.most_common()),
+        "models": [_summary(curves) for curves in zip(*rows, strict=True)],
+        "sentences": [
+            {"id": each.id, **{name: each.name(name) for name in VARIANTS}}
+            | {"differences": [curves.rounded for curves in row]}
+            for each, row in zip(used, rows, strict=True)
+        ],
     }
-    return EncoderSummary(curves[0].encoder, curves[0].layer, differences)
+
+
+def _summary(curves: Sequence[Curves]) -> dict[str, Any]:
+    """Return means, deviations and how often the synonym is closer, of one encoder."""
+    summary: dict[str, Any] = {"encoder": curves[0].encoder, "layer": curves[0].layer}
+    values = {name: [each.differences[name] for each in curves] for name in OTHERS}
+    for name, each in values.items():
+        deviation = round(stdev(each), 6) if len(each) > 1 else None
+        summary[name] = {"mean": round(fmean(each), 6), "deviation": deviation}
+    nearer = map(operator.lt, *values.values())
+    return summary | {"n_synonym_nearer": sum(nearer)}
