@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from biograft.linking.annotation import annotate as annotate
     from biograft.linking.frames import link_frame as link_frame
     from biograft.models import TextEncoder as TextEncoder
+    from biograft.opening import link as link, load as load
     from biograft.recipe import Recipe as Recipe
     from biograft.text.documents import Document as Document
     from biograft.training.finetune import finetune as finetune

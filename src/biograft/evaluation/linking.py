@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.config import check_choice
+from biograft.display import Shown
 from biograft.errors import ConfigError
 from biograft.evaluation.gold import (
     Gold,
@@ -367,8 +368,8 @@ class QueryRow:
     answered_nil: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LinkingResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class LinkingResult(Shown):
     """The metrics of a run, as fractions, and every query with its answers."""
 
     scorer: str
@@ -378,6 +379,10 @@ class LinkingResult:
     judgements: Judgements
     rows: tuple[QueryRow, ...]
     resolved: Resolved
+
+    def shown(self) -> dict[str, Any]:
+        """Return the metrics, and the number of queries."""
+        return {"scorer": self.scorer, "n": self.n, **self.metrics}
 
     def __getitem__(self, metric: str) -> float:
         return self.metrics[metric]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from biograft.artifacts import ArtifactKind, new_folder
+from biograft.display import escaped
 from biograft.evaluation.analysis import CAUSES, Mistake, Population, count_causes, count_kinds
 from biograft.evaluation.comparison import ANSWERS_FILE, save_answers
 from biograft.evaluation.linking import LinkingResult
-from biograft.linking.outputs.page import escaped
 from biograft.metrics.significance import Interval
 
 REPORT = ArtifactKind(

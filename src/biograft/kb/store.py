@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from biograft.display import Shown
 from biograft.errors import NotFoundError, StoreError
 from biograft.kb.arrow_file import TEXT
 from biograft.kb.hierarchy import Flags, Hierarchy
@@ -118,8 +119,8 @@ class RelationCount:
     n: int
 
 
-@dataclass(frozen=True, slots=True)
-class Concept:
+@dataclass(frozen=True, slots=True, repr=False)
+class Concept(Shown):
     """A concept with its names, definitions, types and ids; relations are looked up apart."""
 
     id: str
@@ -164,7 +165,7 @@ _OWN = (_PRIMARY, _ALTERNATE)
 """Kinds of ids that belong to a concept, unlike cross-references."""
 
 
-class KnowledgeBase:
+class KnowledgeBase(Shown):
     """A knowledge base on disk, opened for reading.
 
     Args:
@@ -222,6 +223,11 @@ class KnowledgeBase:
             return cls(folder, manifest)
         except ValueError as error:
             raise StoreError(f"{folder}: damaged ({error}); build the store again") from error
+
+    def shown(self) -> dict[str, Any]:
+        """Return what a notebook shows."""
+        names = ("folder", "n_names", "languages", "sources")
+        return {"n_concepts": len(self), **{name: getattr(self, name) for name in names}}
 
     def __repr__(self) -> str:
         return (

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.clinical import Assertion, Measurement
+from biograft.display import Shown, highlighted, stretches, table
 from biograft.errors import ConfigError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.text.documents import Document, Mention
@@ -161,8 +162,8 @@ class Evidence:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Candidate(Shown):
     """A concept that a mention may refer to."""
 
     concept: str
@@ -284,8 +285,8 @@ class Explanation:
             yield f"limited to: {', '.join(self.limits)}"
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedMention:
+@dataclass(frozen=True, slots=True, repr=False)
+class LinkedMention(Shown):
     """A mention with its candidates, best first, and the concept it is linked to, if any.
 
     ``form`` is the text that was looked up: the mention itself, the long form of an
@@ -309,6 +310,11 @@ class LinkedMention:
     """Whether the document has the mention (given), a model or the names found it."""
     part_of: str = ""
     """The longer word or term of the text that the mention is a part of; its scores are lower."""
+
+    def shown(self) -> dict[str, Any]:
+        """Return text, concept, name and status, which a prompt and a notebook show."""
+        names = ("start", "end", "text", "concept", "name", "score", "status")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def answer(self) -> Candidate | None:
@@ -412,14 +418,32 @@ class LinkedMention:
         return values
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedDocument:
+@dataclass(frozen=True, slots=True, repr=False)
+class LinkedDocument(Shown):
     """A document with its linked mentions, in text order."""
 
     document: Document
     mentions: tuple[LinkedMention, ...]
     dropped: tuple[tuple[Mention, str], ...] = ()
     """Names in the text that are no finding, and why: a vaccine, a heading, a person."""
+
+    def _repr_html_(self) -> str:
+        columns = ("text", "concept", "name", "status")
+        marks = [
+            (
+                start,
+                end,
+                (found[0].types or (found[0].concept,))[0] or "",
+                found[0].status or "",
+                "; ".join(
+                    f"{each.concept or 'NIL'} {each.name or ''} {each.status or ''}"
+                    for each in found
+                ),
+            )
+            for start, end, found in stretches(self.mentions)
+        ]
+        rows = [[getattr(each, name) for name in columns] for each in self.mentions]
+        return highlighted(self.document.text, marks) + table(rows, columns)
 
     def to_json(self) -> dict[str, Any]:
         """Return the linked document as plain values; offsets are character offsets in its text."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import biograft
 from biograft.config import AtLeast, Choice, Config, Ratio
+from biograft.display import Shown
 from biograft.errors import ConfigError
 from biograft.kb.names import decimal_cell, whole_cell
 from biograft.mapping.decisions import (
@@ -35,8 +36,8 @@ _PREDICATES: Mapping[str, str] = {
 """Predicates and the relation that each stands for; any other is taken as ``related``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingRow(Config):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MappingRow(Shown, Config):
     """A mapping of a set: a subject, an object, and their relation, in the slots of SSSOM.
 
     >>> MappingRow(subject_id="MONDO:1", object_id="MESH:D004194").relation

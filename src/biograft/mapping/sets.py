@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import new_file
+from biograft.display import Shown, table
 from biograft.errors import ConfigError, FormatError
 from biograft.kb.iris import SCHEMES, Iris
 from biograft.linking.outputs.findings import delimited_line, plain
@@ -43,11 +44,13 @@ from biograft.mapping.sssom import (
 )
 
 UNSPECIFIED_LICENSE = "https://w3id.org/sssom/license/unspecified"
+_SHOWN = 10
+"""Mappings that a notebook shows."""
 _NAMESPACE = uuid.UUID("6f0c4f9e-3c07-4a43-9b4c-2f0c0a2b7d11")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingSet:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MappingSet(Shown):
     """Mappings with what is known of all of them; SSSOM TSV is its form on disk.
 
     A subject may have several objects: each has a row.
@@ -65,6 +68,12 @@ class MappingSet:
     """Namespaces of prefixes; others are looked up among the known ones."""
     slots: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Further metadata of SSSOM."""
+
+    def _repr_html_(self) -> str:
+        columns = ("subject_id", "subject_label", "relation", "object_id", "object_label")
+        rows = [[getattr(row, name) for name in columns] for row in self.rows[:_SHOWN]]
+        more = f"<p>{len(self.rows):,} mappings</p>"
+        return table(rows, columns) + more
 
     @classmethod
     def of_decisions(

@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from biograft.display import Shown
 from biograft.kb import KnowledgeBase
 from biograft.kb.names import HAN_CHARACTER, fold_lines, is_invisible, normalise, one_line, term_key
 from biograft.linking import Linker
@@ -95,8 +96,8 @@ class SourceTerm:
         return "; ".join(f"{column}: {value}" for column, value in self.context if value)
 
 
-@dataclass(frozen=True, slots=True)
-class TermMapping:
+@dataclass(frozen=True, slots=True, repr=False)
+class TermMapping(Shown):
     """A term and the concept it is mapped to."""
 
     term: SourceTerm

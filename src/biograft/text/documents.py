@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from biograft.display import Shown, highlighted, stretches
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Mention(Shown):
     """A span of text that refers to concepts.
 
     ``concepts`` are the gold ids as written, empty for NIL; a composite mention has
@@ -59,8 +61,8 @@ class Passage:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+@dataclass(frozen=True, slots=True, repr=False)
+class Document(Shown):
     """A text with its mentions and relations."""
 
     id: str
@@ -69,3 +71,10 @@ class Document:
     language: str = ""
     relations: tuple[Relation, ...] = ()
     passages: tuple[Passage, ...] = ()
+
+    def _repr_html_(self) -> str:
+        marks = [
+            (start, end, found[0].type or "-", "", "; ".join(map(repr, found)))
+            for start, end, found in stretches(self.mentions)
+        ]
+        return highlighted(self.text, marks)

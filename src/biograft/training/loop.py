@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from biograft.compute import peak_bytes
+from biograft.display import Shown
 from biograft.errors import BiograftError, ConfigError
 from biograft.models.precision import attention_for_training, autocast_in, loss_scaler
 from biograft.progress import Progress
@@ -382,8 +383,8 @@ def _peak_memory() -> float:
     return round(peak_bytes() / 1e6, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class TrainingResult(Shown):
     """The result of a training session."""
 
     step: int

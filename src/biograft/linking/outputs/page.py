@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
-from unicodedata import category
 
 from biograft.clinical.rules import IMPLIED
+from biograft.display import escaped, marked, stretches
 from biograft.errors import visible
 from biograft.kb import Concept
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
@@ -18,9 +17,6 @@ _HEAD = (
     '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
     "style-src 'unsafe-inline'\">\n"
 )
-_UNKNOWN = ("Cc", "Cs")
-"""Control characters, and halves of surrogate pairs."""
-_WHITESPACE = "\t\n\r"
 
 
 def make_page(about: str, heading: str, style: str, body: Iterable[str]) -> str:
@@ -50,18 +46,9 @@ def page_parts(about: str, heading: str, style: str, body: Iterable[str]) -> Ite
     yield "</body>\n</html>"
 
 
-def escaped(text: str) -> str:
-    """Escape a text; characters that HTML cannot hold become the replacement character."""
-    return escape("".join("\ufffd" if _is_unknown(char) else char for char in text))
-
-
 def escaped_line(text: str) -> str:
     """Escape a text and write it on one line."""
     return escaped(" ".join(text.split()))
-
-
-def _is_unknown(char: str) -> bool:
-    return char not in _WHITESPACE and category(char) in _UNKNOWN
 
 
 _STYLE = """
@@ -158,45 +145,27 @@ def _body(documents: Documents, run: OutputRun) -> Iterator[str]:
 
 def _document(linked: LinkedDocument, number: int, page: _Page) -> Iterator[str]:
     """Yield the text with its highlighted mentions, then the candidates of each."""
-    text, done = linked.document.text, 0
     sections: dict[tuple[tuple[str, str, str | None, str], ...], str] = {}
     details: list[str] = []
-    marked: list[str] = []
+    marks: list[tuple[int, int, str, str]] = []
     shown = linked.mentions
     if not page.run.config.all_candidates:
         shown = tuple(map(without_dissimilar, shown))
-    for n, (start, end, mentions) in enumerate(_stretches(shown), 1):
+    for n, (start, end, mentions) in enumerate(stretches(shown), 1):
         key = tuple(
             (mention.text, mention.form, mention.concept, _said(mention)) for mention in mentions
         )
         if key not in sections:
             sections[key] = f"d{number}f{len(sections) + 1}"
             details.append(_section(mentions, sections[key], f"d{number}m{n}", page))
-        marked.append(escaped(text[done:start]))
-        title, marks = escaped(_title(mentions, page)), _label(mentions)
-        marked.append(
+        tag = (
             f'<a {_look(mentions, page)} id="d{number}m{n}" href="#{sections[key]}" '
-            f'title="{title}">{escaped(text[start:end])}</a>{marks}'
+            f'title="{escaped(_title(mentions, page))}">'
         )
-        done = end
-    marked.append(escaped(text[done:]))
+        marks.append((start, end, tag, f"</a>{_label(mentions)}"))
     yield f"<h2>{escaped(linked.document.id or f'Text {number}')}</h2>"
-    yield f'<div class="text" dir="auto">{"".join(marked)}</div>'
+    yield f'<div class="text" dir="auto">{marked(linked.document.text, marks)}</div>'
     yield from details
-
-
-def _stretches(
-    mentions: Sequence[LinkedMention],
-) -> Iterator[tuple[int, int, list[LinkedMention]]]:
-    """Group overlapping mentions, and the parts of a composite, into one stretch of text."""
-    stretch: list[LinkedMention] = []
-    for mention in sorted(mentions, key=lambda m: (m.start, -m.end)):
-        if stretch and mention.start >= max(m.end for m in stretch):
-            yield stretch[0].start, max(m.end for m in stretch), stretch
-            stretch = []
-        stretch.append(mention)
-    if stretch:
-        yield stretch[0].start, max(m.end for m in stretch), stretch
 
 
 def _look(mentions: Sequence[LinkedMention], page: _Page) -> str:

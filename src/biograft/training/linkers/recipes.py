@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from biograft.config import Above, AtLeast, Choice, Config, from_mapping
+from biograft.display import Shown
 from biograft.errors import ConfigError, MissingExtraError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.linking.forms import MentionForms
@@ -90,8 +91,8 @@ class LinkerTrainingData:
     progress: Progress = field(default_factory=Progress)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Outcome(Shown):
     """The result of a run: its folders by name (``kb``, ``index``, ``model``, ``encoder``)."""
 
     made: Mapping[str, Path]

@@ -22,6 +22,7 @@ from biograft.config import (
     from_mapping,
     set_value,
 )
+from biograft.display import Shown
 from biograft.errors import ConfigError, MissingExtraError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.models.knowledge_layers import NEIGHBOURS, read_layers
@@ -530,8 +531,8 @@ def hold_out_together(groups: Ints, seed: int) -> tuple[Ints, Ints]:
     return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
 
 
-@dataclass(frozen=True, slots=True)
-class PretrainResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class PretrainResult(Shown):
     """The result of running a pre-training recipe."""
 
     run: Path

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from biograft.artifacts import peek
+from biograft.display import Shown
 from biograft.models.tasks.folder import MODEL, TASK_MODEL, open_task, write_model
 from biograft.models.tasks.model import TaskModel
 from biograft.models.tasks.task import TASKS, TaskExamples
@@ -41,13 +42,23 @@ class TaskTrainingData:
     progress: Progress = field(default_factory=Progress)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class TaskResult(Shown):
     """The folders of a run and its model, and the content of ``results.json``."""
 
     run: Path
     model: Path
     results: Mapping[str, Any]
+
+    def shown(self) -> dict[str, Any]:
+        """Return the run and the means of its main metric."""
+        main = self.results["metric"]
+        means = {
+            f"{split} {main}": self.results[split][main]["mean"]
+            for split in ("dev", "test")
+            if split in self.results
+        }
+        return {"run": self.run, "model": self.model, **means}
 
 
 @dataclass(frozen=True, slots=True)
