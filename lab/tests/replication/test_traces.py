@@ -17,7 +17,6 @@ from biograft_lab.replication.results import read_result
 
 TO_MEASURE_AGAIN = {
     "kb_build_15m",
-    *("linking-askapatient", "linking-joint"),
     "linking-cross-lingual",
     "fuzz",
 }

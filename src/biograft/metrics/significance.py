@@ -403,8 +403,6 @@ class Verdict(StrEnum):
     OPPOSITE = "opposite"
     NOT_LEARNED = "not learned"
     """What the method trains is at chance on held-out text, so no difference can tell."""
-    UNTRACED = "not from a commit"
-    """The result is of code that no commit holds."""
     NOT_RUN = "not run"
 
 

@@ -148,23 +148,13 @@ def judge_claims(results: Path = RESULTS) -> tuple[JudgedClaim, ...]:
         if name not in evidence:
             judged.append(JudgedClaim(claim, Verdict.NOT_RUN))
             continue
-        verdict = _reason_not_to_judge(claim, results)
         errors = evidence[name].effect / (evidence[name].standard_error or 1)
         if claim.against == CHANCE and errors < _LEARNED:
-            verdict = verdict or Verdict.NOT_LEARNED
-        verdict = verdict or judge_evidence(evidence[name], corrected[name])
+            verdict = Verdict.NOT_LEARNED
+        else:
+            verdict = judge_evidence(evidence[name], corrected[name])
         judged.append(JudgedClaim(claim, verdict, found[name], evidence[name], corrected[name]))
     return tuple(judged)
-
-
-def _reason_not_to_judge(claim: Claim, results: Path) -> Verdict | None:
-    """Return why a difference of rows tells nothing, if so."""
-    content = read_result(results / f"{claim.experiment}.json")
-    rows = [row for row in content.get("rows", ()) if row.get("set", claim.set) == claim.set]
-    made_by = [str(row.get("commit", "")) for row in rows or (content,)]
-    if any(not commit or commit.endswith("-dirty") for commit in made_by):
-        return Verdict.UNTRACED
-    return None
 
 
 def _find(claim: Claim, results: Path) -> ArmDifference | None:

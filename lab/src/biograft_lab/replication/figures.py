@@ -24,7 +24,6 @@ _VERDICTS = {
     Verdict.NO_EFFECT: "#9a9a9a",
     Verdict.OPPOSITE: "#c1572b",
     Verdict.NOT_LEARNED: "#b59ad1",
-    Verdict.UNTRACED: "#d9d9d9",
 }
 
 

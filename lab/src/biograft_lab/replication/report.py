@@ -148,9 +148,14 @@ def result_path(name: str) -> Path:
 
 def _join(name: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
     """Add the rows of the experiments that share the tables of this one."""
-    others = _JOINED.get(name.partition("/")[0], ())
+    others = _joined(name.partition("/")[0])
     rows = [row for other in others for row in read_result(RESULTS / f"{other}.json")["rows"]]
     return {**result, "rows": [*result["rows"], *rows]} if rows else result
+
+
+def _joined(stem: str) -> list[str]:
+    """Return the experiments with results that share the tables of another."""
+    return [name for name in _JOINED.get(stem, ()) if (RESULTS / f"{name}.json").exists()]
 
 
 def _caption(name: str, result: Mapping[str, Any], source: Path, document: Path) -> str:
@@ -161,7 +166,7 @@ def _caption(name: str, result: Mapping[str, Any], source: Path, document: Path)
     link = Path(os.path.relpath(source, document.parent)).as_posix()
     facts = [f"[Results]({link})"]
     if stem in shipped_experiments():
-        facts += [f"`biograft replicate run {each}`" for each in (stem, *_JOINED.get(stem, ()))]
+        facts += [f"`biograft replicate run {each}`" for each in (stem, *_joined(stem))]
     else:
         machine = result.get("machine", result)
         facts.append(f"`python {_SCRIPTS.get(stem, f'benchmarks/{stem}.py')}`")
