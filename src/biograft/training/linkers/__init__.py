@@ -21,6 +21,10 @@ if TYPE_CHECKING:
         collect_mentions as collect_mentions,
         train_generative as train_generative,
     )
+    from biograft.training.linkers.preferences import (
+        NameScores as NameScores,
+        collect_pairs as collect_pairs,
+    )
     from biograft.training.linkers.recipes import (
         LINKERS as LINKERS,
         FinetuneConfig as FinetuneConfig,
