@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long test-random golden lint bench docs reference constraints licences sbom clean
+.PHONY: demo test test-long test-random golden lint bench docs reference wheels constraints licences sbom clean
 
 # on a terminal it ends with the page, until Ctrl-C; elsewhere it says how to get it, and ends
 demo: $(READY)
@@ -40,6 +40,10 @@ bench: $(READY)
 # the site, into site/, without a network; a dead link or an asset from elsewhere is an error
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# wheel and source distribution, installed and used on each Python that is here
+wheels: $(READY)
+	$(BIN)/python benchmarks/wheels.py $(if $(OUT),--out $(OUT))
 
 reference: $(READY)
 	BIOGRAFT_LANG=en $(BIN)/python tools/reference_pages.py

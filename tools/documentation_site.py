@@ -1,14 +1,17 @@
-"""Hooks of `make docs`: complete the navigation, unlink what is outside docs/, check assets."""
+"""Hooks of `make docs`: navigation, pages of the Python API, links out of docs/, assets."""
 
 from __future__ import annotations
 
+import ast
 import html
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+SOURCE = ROOT / "src"
 _LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?\)")
 _OUTSIDE_ASSET = re.compile(
     r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^\s>]*"
@@ -34,10 +37,32 @@ def title(page: Path) -> str:
     return found[1] if found else page.stem
 
 
+def exported(package: Path) -> Iterator[tuple[str, str]]:
+    """Yield the public names of a package, each with the module that it is from."""
+    tree = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
+    for block in tree.body:
+        for node in block.body if isinstance(block, ast.If) else ():
+            if isinstance(node, ast.ImportFrom):
+                yield from ((each.asname or each.name, str(node.module)) for each in node.names)
+
+
+def api_pages() -> dict[str, str]:
+    """Return a page for each package that exports names, by its file: what mkdocstrings reads."""
+    pages = {}
+    for file in sorted((SOURCE / "biograft").rglob("__init__.py")):
+        names = sorted(exported(file.parent))
+        package = ".".join(file.parent.relative_to(SOURCE).parts)
+        if names:
+            parts = [f"::: {module}.{name}" for name, module in names]
+            pages[f"reference/python/{package}.md"] = "\n\n".join([f"# {package}", *parts]) + "\n"
+    return pages
+
+
 def complete(nav: list[Any]) -> list[Any]:
     """Put the pages that are listed nowhere into the sections that are empty."""
     known = set(listed(nav))
     rest: dict[str, list[Any]] = {"Decisions": [], "中文": [], "More": []}
+    rest["Python"] = [{Path(name).stem: name} for name in api_pages()]
     for page in sorted(DOCS.rglob("*.md")):
         name = page.relative_to(DOCS).as_posix()
         if name not in known:
@@ -106,12 +131,13 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the changelog, which is in the folder above."""
+    """Add the changelog, which is in the folder above, and the pages of the Python API."""
     from mkdocs.structure.files import File
 
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "](site/")
     text = re.sub(r"\[([^\]]+)\]\((?!site/)[^):]*\)", r"\1", text).replace("](site/", "](")
-    files.append(File.generated(config, "changelog.md", content=text))
+    for name, content in {"changelog.md": text, **api_pages()}.items():
+        files.append(File.generated(config, name, content=content))
     return files
 
 

@@ -1,4 +1,4 @@
-"""biograft grafts a medical knowledge base onto language models.
+"""biograft finds, checks and maps medical concepts, with any ontology, offline.
 
 The names below are loaded on first use, so that ``import biograft`` stays light.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from biograft.training.finetune import finetune as finetune
     from biograft.training.pretraining import pretrain as pretrain
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 __getattr__, __dir__, __all__ = lazify(__name__, "__version__")

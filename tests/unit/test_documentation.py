@@ -36,7 +36,10 @@ def test_every_page_is_in_the_navigation_and_every_entry_is_a_page():
     pages = site.listed(site.complete(navigation()))
     assert len(pages) == len(set(pages))
     in_folder = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
-    assert set(pages) == in_folder | {"changelog.md"}
+    assert set(pages) == in_folder | {"changelog.md"} | set(site.api_pages())
+    assert (
+        "::: biograft.kb.store.KnowledgeBase" in site.api_pages()["reference/python/biograft.kb.md"]
+    )
 
 
 def anchors(page):

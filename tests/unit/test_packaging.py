@@ -77,7 +77,7 @@ def test_the_wheel_has_no_experiments_claims_probes_or_results():
 
 
 def test_no_module_needs_what_windows_has_not():
-    """The page on installation names Windows: such imports stand in functions, or in a try."""
+    """Such imports stand in functions, or in a try, so that biograft can be imported there."""
     absent = {"fcntl", "resource", "termios", "pwd", "grp", "readline"}
     found = []
     for path in sorted((ROOT / "src").rglob("*.py")):
