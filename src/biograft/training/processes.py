@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs, DistributedType, PartialState
 from torch import Tensor, distributed
-from torch.nn.functional import pad
 
 from biograft.errors import ConfigError
 
@@ -78,16 +77,30 @@ def refuse_sharding(kind: DistributedType) -> None:
         )
 
 
-def gather_values(own: Tensor) -> Tensor:
-    """Join the values of all processes in training, which may differ in number; no gradient."""
-    if not (distributed.is_initialized() and torch.is_grad_enabled()):
+def gather(own: Tensor) -> Tensor:
+    """Join the rows of all processes in training, which may differ in number, in order of rank.
+
+    The values are the same in each process. A gradient flows only to a process's own rows, times
+    the number of processes: their mean, which DDP takes, is then the gradient of a loss of all
+    rows.
+
+    Args:
+        own: Rows of this process.
+    """
+    world = _n_processes()
+    if world == 1 or not torch.is_grad_enabled():
         return own
-    sizes = [torch.zeros(1, dtype=torch.int64, device=own.device) for _ in range(_n_processes())]
+    sizes = [torch.zeros(1, dtype=torch.int64, device=own.device) for _ in range(world)]
     distributed.all_gather(sizes, torch.tensor([len(own)], device=own.device))
-    longest = max(map(int, sizes))
-    parts = [own.new_empty(longest) for _ in sizes]
-    distributed.all_gather(parts, pad(own, (0, longest - len(own))))
-    return torch.cat([part[: int(size)] for part, size in zip(parts, sizes, strict=True)])
+    padded = own.new_zeros((max(map(int, sizes)), *own.shape[1:]))
+    padded[: len(own)] = own.detach()
+    parts = [torch.empty_like(padded) for _ in sizes]
+    distributed.all_gather(parts, padded)
+    rows = [part[: int(size)] for part, size in zip(parts, sizes, strict=True)]
+    if own.requires_grad:
+        fixed = own.detach()
+        rows[distributed.get_rank()] = fixed + world * (own - fixed)
+    return torch.cat(rows)
 
 
 def _n_processes() -> int:
@@ -101,21 +114,14 @@ def own_part(n: int) -> range:
 
 
 def gather_rows(own: Tensor, n: int) -> Tensor:
-    """Gather the rows of all processes, each of which has those of its ``own_part``, in order.
-
-    The values are the same in each process. A gradient flows only to a process's own rows, times
-    the number of processes: their mean, which DDP takes, is then the gradient of a loss of all
-    rows.
+    """Gather ``n`` rows, of which each process has those of its ``own_part``, in their order.
 
     Args:
-        own: Rows of this process: (rows, width).
+        own: Rows of this process.
         n: Rows of all processes.
     """
-    world, fixed = _n_processes(), own.detach()
-    if world == 1:
+    if len(own) == n:  # they are not divided
         return own
-    missing = (0, 0, 0, -(-n // world) - len(own))
-    parts = [torch.empty_like(pad(fixed, missing)) for _ in range(world)]
-    distributed.all_gather(parts, pad(fixed, missing))
-    parts[distributed.get_rank()] = pad(fixed + world * (own - fixed), missing)
-    return torch.stack(parts, 1).flatten(0, 1)[:n]
+    world = _n_processes()
+    order = torch.tensor([row for rank in range(world) for row in range(rank, n, world)])
+    return gather(own)[order.argsort().to(own.device)]

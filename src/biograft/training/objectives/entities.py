@@ -34,7 +34,7 @@ from biograft.training.objectives.examples import (
     TextBatch,
     TextExample,
 )
-from biograft.training.processes import gather_values
+from biograft.training.processes import gather
 
 
 class EntityDetection(LabelledObjective):
@@ -117,7 +117,7 @@ def sample_entities(rates: Tensor, n: int) -> Tensor:
         n: Number of entities.
     """
     points = torch.rand(n, dtype=rates.dtype, device=rates.device)
-    points = gather_values(points)[:n] * rates[-1]  # those of the first process
+    points = gather(points)[:n] * rates[-1]  # those of the first process
     return torch.searchsorted(rates, points, right=True).clamp_max(len(rates) - 1)
 
 
@@ -233,7 +233,7 @@ class EntityPrediction(LabelledObjective):
         labels = self.labels(batch)
         counted = labels != IGNORED
         vectors = read(states.final, batch.mentions[counted])
-        occurring = torch.unique(gather_values(batch.entities[batch.entities >= 0]))  # ascending
+        occurring = torch.unique(gather(batch.entities[batch.entities >= 0]))  # ascending
         if not len(vectors):  # no mention, but still connected to the parameters
             return vectors.sum() + table[:0].sum(), {"loss": 0.0, "accuracy": 0.0}
         scores = vectors @ table[occurring].T  # (mentions, entities of the batch)

@@ -18,7 +18,7 @@ from biograft.errors import ConfigError
 from biograft.training.objectives.base import Loss, Objective, TensorBatch, TextStates, to_float32
 from biograft.training.objectives.configs import NameGeometryConfig
 from biograft.training.objectives.examples import Setting, TextBatch
-from biograft.training.processes import gather_rows, gather_values, own_part
+from biograft.training.processes import gather, gather_rows, own_part
 
 
 class FrozenEncoder(nn.Module):
@@ -91,8 +91,8 @@ class NameGeometry(Objective):
             torch.cat([begin, tokens[row, first : last + 1], end])
             for row, first, last in batch.mentions[:n_names].tolist()
         ]
-        sizes = gather_values(tokens.new_tensor([len(name) for name in own]))
-        whole = gather_values(torch.cat([begin[:0], *own]))
+        sizes = gather(tokens.new_tensor([len(name) for name in own]))
+        whole = gather(torch.cat([begin[:0], *own]))
         names = list(torch.split(whole, sizes.tolist()))[:n_names] or [whole]
         masks = [torch.ones_like(name) for name in names]
         return pad_sequence(names, batch_first=True), pad_sequence(masks, batch_first=True)

@@ -99,8 +99,7 @@ class SynonymSubstitution:
     forms: Mapping[tuple[str, str], Counter[str]] = field(default_factory=dict)
     """Counts of names in the text by entity and language (``count_forms``)."""
     _names: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    _types: dict[str, str] = field(default_factory=dict)
-    _candidate_rows: dict[tuple[str, str | None], tuple[Ints, Ints]] = field(default_factory=dict)
+    _candidate_rows: dict[tuple[str, int | None], tuple[Ints, Ints]] = field(default_factory=dict)
 
     def read(
         self, documents: Iterable[AnnotatedDocument], copy: int | None = None, first: int = 0
@@ -241,7 +240,7 @@ class SynonymSubstitution:
         ids: list[str] = self.entities["id"].to_pylist()
         return ids
 
-    def _candidates(self, language: str, kind: str | None) -> tuple[Ints, Ints]:
+    def _candidates(self, language: str, kind: int | None) -> tuple[Ints, Ints]:
         """Return the rows of entities to sample from, and their cumulative counts."""
         key = (language, kind)
         if key not in self._candidate_rows:
@@ -255,12 +254,9 @@ class SynonymSubstitution:
             self._candidate_rows[key] = np.array(rows, np.int64), np.cumsum(np.maximum(counts, 1))
         return self._candidate_rows[key]
 
-    def _type_of(self, concept: str) -> str:
-        if concept not in self._types:
-            row = self.kb.find_row(concept)
-            types = () if row is None else self.kb.concept_at(row).types
-            self._types[concept] = types[0].code if types else ""
-        return self._types[concept]
+    def _type_of(self, concept: str) -> int:
+        row = self.kb.find_row(concept)
+        return -1 if row is None else int(self._first_types[row])
 
 
 def _other_name(names: Sequence[str], current: str, rng: np.random.Generator) -> str:
