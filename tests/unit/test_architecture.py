@@ -124,8 +124,8 @@ def test_numba_is_imported_in_one_file_and_only_when_needed():
 
 
 def test_the_ground_floor_stands_on_the_standard_library():
-    # it re-exports lazily; arrays on disk, a trie in such arrays; numba, when needed
-    others = {SRC / name for name in ("__init__.py", "artifacts.py", "compute.py")}
+    # it re-exports lazily; types of arrays; arrays on disk; numba, when needed
+    others = {SRC / name for name in ("__init__.py", "arrays.py", "artifacts.py", "compute.py")}
     for path in FILES:
         if stage(path) == "" and path not in others:
             for module in imports(path):
@@ -168,7 +168,7 @@ def test_every_reader_is_registered():
     assert offered == {FORMATS._entries[name].target for name in FORMATS}
 
 
-BUDGET = 698_370
+BUDGET = 696_280
 """Most tokens of code that the product may have. Lower it when code goes; a new capability first
 says what it deletes."""
 

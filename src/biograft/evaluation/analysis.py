@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from biograft.arrays import Flags
 from biograft.evaluation.gold import LinkQuery
 from biograft.evaluation.linking import LinkingResult, QueryRow, StoreIds, resolve_gold
 from biograft.kb import KnowledgeBase
 from biograft.kb.names import normalise
 from biograft.kb.vocabularies import canonical_id
-from biograft.metrics.linking import Flags, Judgements, Metric
+from biograft.metrics.linking import Judgements, Metric
 from biograft.metrics.precision_recall import percent
 from biograft.metrics.significance import Interval, bootstrap_interval
 from biograft.text.abbreviations import abbreviates

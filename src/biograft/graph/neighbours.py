@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 import biograft
+from biograft.arrays import Array, Flags, Float32s, Floats, Int32s, Ints
 from biograft.artifacts import (
     ArraySpec,
     ArtifactKind,
@@ -51,7 +52,7 @@ from biograft.artifacts import (
 from biograft.compute import n_cores
 from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError, nearest
 from biograft.graph.config import PeprConfig
-from biograft.graph.pepr import Adjacency, Floats, PageRank, Ranked, build_adjacency
+from biograft.graph.pepr import Adjacency, PageRank, Ranked, build_adjacency
 from biograft.graph.triples import Triples, graph_fingerprint, read_triples
 from biograft.progress import Progress
 
@@ -81,11 +82,11 @@ DIRECTIONS = ("out", "in")
 class Edges:
     """Edges to neighbours as parallel arrays; a block is padded with -1 (scores with 0)."""
 
-    neighbours: npt.NDArray[np.int32]
-    relations: npt.NDArray[np.int32]
-    directions: npt.NDArray[np.int32]
-    types: npt.NDArray[np.int32]
-    scores: npt.NDArray[np.float32]
+    neighbours: Int32s
+    relations: Int32s
+    directions: Int32s
+    types: Int32s
+    scores: Float32s
 
     def __len__(self) -> int:
         return len(self.neighbours)
@@ -188,9 +189,7 @@ class NeighbourTable:
         n_edges = mask.sum(axis=-1).max(initial=0)
         return self._edges(indices[..., :n_edges], mask[..., :n_edges])
 
-    def _edges(
-        self, indices: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_] | bool = True
-    ) -> Edges:
+    def _edges(self, indices: Ints, mask: Flags | bool = True) -> Edges:
         columns = {name: self._columns[name][indices] for name in COLUMNS if name != "ends"}
         scores = np.where(mask, columns.pop("scores"), np.float32(0))
         integers = {
@@ -199,14 +198,14 @@ class NeighbourTable:
         return Edges(scores=scores, **integers)
 
 
-def _rank(neighbours: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+def _rank(neighbours: npt.NDArray[np.integer]) -> Ints:
     """Number the neighbours of a block of edges from 0, edges to the same one alike.
 
     Args:
         neighbours: Neighbours along the last axis, those of a row that are the same in succession.
     """
     others = np.diff(neighbours, axis=-1, prepend=neighbours[..., :1]) != 0
-    ranks: npt.NDArray[np.int64] = others.cumsum(axis=-1)
+    ranks: Ints = others.cumsum(axis=-1)
     return ranks
 
 
@@ -385,7 +384,7 @@ def hash_start(start: Floats) -> str:
     return hashlib.sha256(numbers.tobytes()).hexdigest()
 
 
-def first_types(kb: KnowledgeBase) -> npt.NDArray[np.int32]:
+def first_types(kb: KnowledgeBase) -> Int32s:
     """Return the index of each concept's first type, -1 for a concept without.
 
     Args:
@@ -399,8 +398,8 @@ def first_types(kb: KnowledgeBase) -> npt.NDArray[np.int32]:
 
 
 def list_edges(
-    triples: Triples, graph: Adjacency, ranking: Ranked, types: npt.NDArray[np.int32]
-) -> dict[str, npt.NDArray[Any]]:
+    triples: Triples, graph: Adjacency, ranking: Ranked, types: Int32s
+) -> dict[str, Array]:
     """List the edges to the ranked neighbours, by entity, rank, relation and direction.
 
     Args:

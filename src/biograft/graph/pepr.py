@@ -20,19 +20,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Array, Flags, Floats, Int32s, Ints
 from biograft.compute import njit
 from biograft.errors import ConfigError
 from biograft.graph.config import EXPONENTS, MAX_ROUNDS, PeprConfig
 
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Masses = npt.NDArray[Any]
+Masses = Array
 """Probabilities in 32 or 64 bits."""
 N_STEPS = MAX_ROUNDS - 1
 """Steps of a walk that are computed exactly."""
@@ -58,10 +56,10 @@ _PILOT_SEED = 0
 class Adjacency:
     """Neighbours by position: those of ``p`` are ``neighbours[ends[p] : ends[p + 1]]``."""
 
-    ends: Longs  # (n_linked + 1,)
-    neighbours: Ints  # positions, ascending for each entity
-    row_of: Ints  # (n_entities,) row of the store by position
-    position_of: Ints  # (n_entities,) position by row of the store
+    ends: Ints  # (n_linked + 1,)
+    neighbours: Int32s  # positions, ascending for each entity
+    row_of: Int32s  # (n_entities,) row of the store by position
+    position_of: Int32s  # (n_entities,) position by row of the store
 
     @property
     def n_entities(self) -> int:
@@ -74,7 +72,7 @@ class Adjacency:
         return len(self.ends) - 1
 
     @property
-    def degrees(self) -> Longs:
+    def degrees(self) -> Ints:
         """Number of neighbours of each linked entity."""
         return np.diff(self.ends)
 
@@ -125,7 +123,7 @@ def stationary_distribution(graph: Adjacency) -> tuple[Floats, Floats]:
 
 
 @njit()
-def _components(ends: Longs, neighbours: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def _components(ends: Ints, neighbours: Int32s) -> tuple[Int32s, Flags]:
     """Number the connected components, and find which of them are bipartite."""
     n = len(ends) - 1
     component = np.full(n, -1, np.int32)
@@ -154,7 +152,7 @@ def _components(ends: Longs, neighbours: Ints) -> tuple[Ints, npt.NDArray[np.boo
 
 
 @njit(fastmath={"reassoc", "nsz", "contract"})
-def _sum_at(positions: Ints, values: Masses) -> float:
+def _sum_at(positions: Int32s, values: Masses) -> float:
     """Sum the values at some positions."""
     total = values[0] * 0
     for position in positions:
@@ -198,7 +196,7 @@ def solve(
 
 @njit()
 def _solve(
-    ends: Longs, neighbours: Ints, scale: Floats, r: Floats, c: float, threshold: float
+    ends: Ints, neighbours: Int32s, scale: Floats, r: Floats, c: float, threshold: float
 ) -> Floats:
     """Run conjugate gradients until the residual ``r`` is small; it is overwritten."""
     z, p, q = np.zeros_like(r), r.copy(), np.empty_like(r)
@@ -223,10 +221,10 @@ def _solve(
 class Links(NamedTuple):
     """A graph whose hubs have the first positions, for walks that do not pass a hub."""
 
-    starts: Longs
+    starts: Ints
     """The neighbours of u that are no hubs are ``neighbours[starts[u] : ends[u + 1]]``."""
-    ends: Longs
-    neighbours: Ints
+    ends: Ints
+    neighbours: Int32s
     n_hubs: int
 
 
@@ -303,7 +301,7 @@ def walk_through_hubs(links: Links) -> Floats:
 
 
 @njit()
-def first_steps(links: Links, inverse: Masses, sources: Ints, out: Floats) -> None:
+def first_steps(links: Links, inverse: Masses, sources: Int32s, out: Floats) -> None:
     """Follow the walks from some entities for five steps.
 
     Args:
@@ -363,8 +361,8 @@ def first_steps(links: Links, inverse: Masses, sources: Ints, out: Floats) -> No
 
 
 def _select_top_k(
-    scores: Floats, margins: Floats, steps: Floats, rows: Ints, ends: Longs, k: int
-) -> tuple[Longs, npt.NDArray[np.bool_]]:
+    scores: Floats, margins: Floats, steps: Floats, rows: Int32s, ends: Ints, k: int
+) -> tuple[Ints, Flags]:
     """Select the ``k`` best entries of each group, best first; ties go to the lower row.
 
     ``ends`` tells where the groups end. Entries with equal steps are twins, ordered by row and
@@ -386,14 +384,14 @@ def _select_top_k(
     return selected, ~np.logical_or.reduceat(beyond, starts)
 
 
-def _means(values: Floats, ends: Longs) -> Floats:
+def _means(values: Floats, ends: Ints) -> Floats:
     """Return the mean over an entity's neighbours, repeated for each of them."""
     counts = np.diff(ends, prepend=0)
     sums = np.add.reduceat(values, ends - counts, axis=0)
     return np.repeat((sums.T / counts).T, counts, axis=0)
 
 
-def _error_scale(correction: Floats, ends: Longs) -> Floats:
+def _error_scale(correction: Floats, ends: Ints) -> Floats:
     """Return the size of corrections: each plus the root mean square of its entity."""
     size: Floats = np.abs(correction) + np.sqrt(_means(correction**2, ends))
     return size
@@ -403,7 +401,7 @@ def _error_scale(correction: Floats, ends: Longs) -> Floats:
 class Ranked:
     """The best neighbours of some entities: positions (-1 as padding) and scores."""
 
-    positions: Ints  # (entities, k)
+    positions: Int32s  # (entities, k)
     scores: Floats  # (entities, k)
     n_certified: int
     n_refined: int
@@ -497,7 +495,7 @@ class PageRank:
         scale = (self._degrees[position] / self._degrees[neighbours]) ** self._exponent
         return self._finish(walk * scale, neighbours)
 
-    def rank(self, positions: Ints) -> Ranked:
+    def rank(self, positions: Int32s) -> Ranked:
         """Rank the neighbours of some linked entities.
 
         Args:
@@ -544,14 +542,14 @@ class PageRank:
             n_uncertain=len(uncertain) - n_refined,
         )
 
-    def _edges(self, positions: Ints) -> tuple[Longs, Longs]:
+    def _edges(self, positions: Int32s) -> tuple[Ints, Ints]:
         """Return the edges of some entities, and where those of each end."""
         starts = self.graph.ends[positions]
         counts = self.graph.ends[positions + 1] - starts
         ends = np.cumsum(counts)
         return np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts), ends
 
-    def _solve(self, positions: Ints) -> Floats:
+    def _solve(self, positions: Int32s) -> Floats:
         """Return the PageRank of the walks from some entities at their neighbours."""
         config, graph, walks = self.config, self.graph, [np.zeros(0)]
         for position in positions:
@@ -569,7 +567,7 @@ class PageRank:
             walks.append(walk[neighbours])
         return np.concatenate(walks)
 
-    def _steps(self, positions: Ints) -> Floats:
+    def _steps(self, positions: Int32s) -> Floats:
         edges, _ = self._edges(positions)
         steps = np.zeros((len(edges), N_STEPS))
         first_steps(self._links, self._inverse, positions, steps)
@@ -580,7 +578,7 @@ class PageRank:
             return steps.astype(np.float32).astype(np.float64)
         return steps
 
-    def _split(self, steps: Floats, neighbours: Ints, ends: Longs) -> tuple[Floats, Floats]:
+    def _split(self, steps: Floats, neighbours: Int32s, ends: Ints) -> tuple[Floats, Floats]:
         """Sum the known steps and a stationary rest; return that, and what the error depends on.
 
         These are the differences of an entity's neighbours from stationary, which decide their
@@ -602,7 +600,7 @@ class PageRank:
         walk: Floats = steps @ powers
         return walk
 
-    def _finish(self, personal: Floats, neighbours: Ints) -> Floats:
+    def _finish(self, personal: Floats, neighbours: Int32s) -> Floats:
         """Add the global scores to normalised personal ones."""
         scores: Floats = (
             self._global_scores[neighbours] + (1 - 1 / self.graph.n_entities) * personal

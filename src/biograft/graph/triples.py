@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Bytes, Flags, Int32s
 from biograft.artifacts import check_range
 from biograft.kb.tables import STORE, file_name
 
@@ -22,17 +22,15 @@ if TYPE_CHECKING:
 SPLITS = ("train", "valid", "test")
 _SPLIT_NAMES = {"valid": "valid", "dev": "valid", "test": "test"}
 
-Ints = npt.NDArray[np.int32]
-
 
 @dataclass(frozen=True)
 class Triples:
     """Triples as parallel arrays: rows of concepts, indices of relations, and splits."""
 
-    heads: Ints
-    relations: Ints
-    tails: Ints
-    splits: npt.NDArray[np.uint8]  # indices into SPLITS
+    heads: Int32s
+    relations: Int32s
+    tails: Int32s
+    splits: Bytes  # indices into SPLITS
     n_entities: int
     relation_names: tuple[str, ...]
 
@@ -43,7 +41,7 @@ class Triples:
         """Return the triples of one or several splits."""
         return self.where(np.isin(self.splits, [SPLITS.index(name) for name in names]))
 
-    def where(self, mask: npt.NDArray[np.bool_]) -> Triples:
+    def where(self, mask: Flags) -> Triples:
         """Return the triples that a mask selects, in their order.
 
         Args:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from biograft.arrays import Array, Ints
 
 TEXT = "large_string"
 
@@ -30,7 +31,7 @@ _MAX_COLUMNS = 1000
 class TextChunk(NamedTuple):
     """The texts of a part of a column: where each begins in the bytes, and where the last ends."""
 
-    offsets: npt.NDArray[np.int64]
+    offsets: Ints
     data: memoryview
 
 
@@ -41,7 +42,7 @@ class ArrowFile(NamedTuple):
     """
 
     types: dict[str, str]
-    chunks: dict[str, list[npt.NDArray[Any] | TextChunk]]
+    chunks: dict[str, list[Array | TextChunk]]
     n_rows: int
 
 
@@ -62,7 +63,7 @@ def _read(data: memoryview) -> ArrowFile:
     size = _number("<i", data, behind)
     footer = _root(_part(data, behind - size, size))
     types = dict(_columns(footer.table(1)))
-    chunks: dict[str, list[npt.NDArray[Any] | TextChunk]] = {name: [] for name in types}
+    chunks: dict[str, list[Array | TextChunk]] = {name: [] for name in types}
     n_rows = 0
     if not all(types.values()):
         return ArrowFile(types, chunks, n_rows)
@@ -180,7 +181,7 @@ def _buffers(
     return n_rows, iter(parts)
 
 
-def _chunk(kind: str, n_rows: int, buffers: Iterator[memoryview]) -> npt.NDArray[Any] | TextChunk:
+def _chunk(kind: str, n_rows: int, buffers: Iterator[memoryview]) -> Array | TextChunk:
     """Return a part of a column."""
     next(buffers, None)  # which values are missing: none
     first, form = next(buffers, memoryview(b"")), np.dtype(kind if kind != TEXT else np.int64)

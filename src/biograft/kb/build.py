@@ -20,10 +20,10 @@ from threading import Event, Lock
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from biograft.arrays import Array, Flags, Ints, Uint64s, Uints
 from biograft.artifacts import describe_files, hash_file, new_folder
 from biograft.errors import InputError, OutputError, nearest
 from biograft.kb.collector import CollectedRecords, text_array
@@ -44,7 +44,7 @@ from biograft.kb.concepts import (
 from biograft.kb.config import FIRST_SOURCE, BuildConfig, NameRules
 from biograft.kb.hierarchy import Hierarchy
 from biograft.kb.iris import Iris
-from biograft.kb.keys import U64, hash_names, hash_texts, make_index
+from biograft.kb.keys import hash_names, hash_texts, make_index
 from biograft.kb.manifest import BuildReport, SourceReport, is_store
 from biograft.kb.names import language_code
 from biograft.kb.records import IS_A, IdKind, NameKind
@@ -53,7 +53,7 @@ from biograft.kb.tables import GROUPED, ID_KINDS, NAME_KINDS, STORE, Table, Tabl
 from biograft.kb.vocabularies import last_numbers
 from biograft.progress import Progress
 
-Column = npt.NDArray[Any]
+Column = Array
 
 
 def sort_rows(columns: Sequence[Column], sizes: Sequence[int]) -> list[Column]:
@@ -80,7 +80,7 @@ def sort_rows(columns: Sequence[Column], sizes: Sequence[int]) -> list[Column]:
     return unpacked[::-1]
 
 
-def run_starts(*columns: Column) -> npt.NDArray[np.bool_]:
+def run_starts(*columns: Column) -> Flags:
     """Mark the first row of each run of rows that are equal in all columns."""
     first = np.zeros(len(columns[0]), bool)
     if len(first):
@@ -120,7 +120,7 @@ def order_names(frame: pl.DataFrame, main_languages: list[int]) -> pl.DataFrame:
     return frame.filter(pl.Series(~duplicates)) if duplicates.any() else frame
 
 
-def _duplicates(frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+def _duplicates(frame: pl.DataFrame) -> Flags:
     """Mark names that occur earlier in their concept in the same language.
 
     Short digests of (concept, language, text) find the few rows that may be duplicates; only those
@@ -142,9 +142,7 @@ def _duplicates(frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
     return duplicates
 
 
-def shared_names(
-    rows: npt.NDArray[np.uint32], keys: npt.NDArray[np.uint64]
-) -> npt.NDArray[np.bool_]:
+def shared_names(rows: Uints, keys: Uint64s) -> Flags:
     """Mark names to drop so that each belongs to one concept: the one with the fewest names.
 
     Among concepts with equally few names the first one keeps the name. A concept that would lose
@@ -164,7 +162,7 @@ def shared_names(
         .select("key", owner="row")
     )
     owners = frame.join(owner, on="key", how="left", maintain_order="left")["owner"].to_numpy()
-    drop: npt.NDArray[np.bool_] = owners != rows
+    drop: Flags = owners != rows
     starts = np.flatnonzero(np.diff(rows, prepend=np.uint32(0xFFFFFFFF)))
     if len(rows):
         n_kept = np.add.reduceat(~drop, starts)
@@ -175,7 +173,7 @@ def shared_names(
 PARTITION_ROWS = 6_000_000
 """A table with more rows is assembled in partitions."""
 
-Ends = npt.NDArray[np.uint32]
+Ends = Uints
 
 
 @dataclass
@@ -292,11 +290,11 @@ class Assembly:
                 for path in paths:
                     path.unlink()
 
-    def count(self, rows: Any) -> npt.NDArray[np.int64]:
+    def count(self, rows: Any) -> Ints:
         """Count rows per concept."""
         return np.bincount(np.asarray(rows), minlength=self.n_concepts)
 
-    def write_index(self, table: str, hashes: U64) -> None:
+    def write_index(self, table: str, hashes: Uint64s) -> None:
         """Write an index of hashes.
 
         Args:
@@ -307,7 +305,7 @@ class Assembly:
             writer.write({"entry": make_index(hashes)})
 
 
-def _ends(counts: npt.NDArray[np.int64]) -> Ends:
+def _ends(counts: Ints) -> Ends:
     """Return the end of each concept's rows from the number of rows per concept."""
     return np.cumsum(counts).astype(np.uint32)
 
@@ -321,7 +319,7 @@ def write_names(assembly: Assembly, rules: NameRules, main_languages: list[int])
         main_languages: Codes of the languages of preferred names, best first.
     """
     counts = np.zeros(assembly.n_concepts, np.int64)
-    keys: list[npt.NDArray[np.uint64]] = []
+    keys: list[Uint64s] = []
     partitions = _ordered_names(assembly, rules, main_languages)
     if rules.resolve_shared:
         partitions = _without_shared(assembly, partitions)
@@ -440,7 +438,7 @@ def write_relations(assembly: Assembly) -> tuple[Ends, Ends]:
         assembly: The build.
     """
     outgoing = np.zeros(assembly.n_concepts, np.int64)
-    tails: list[npt.NDArray[np.uint32]] = []
+    tails: list[Uints] = []
     n_labels = [len(assembly.records.vocabularies[name]) for name in ("relation", "source")]
     with TableWriter(assembly.folder, "relations") as writer:
         for partition in assembly.partitions("relations", "head"):

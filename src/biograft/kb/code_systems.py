@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Array, Flags, Int16s, Ints
 from biograft.errors import ConfigError
 from biograft.kb.fhir import (
     Resource,
@@ -32,7 +32,7 @@ from biograft.kb.fhir import (
     spend,
     text_in,
 )
-from biograft.kb.hierarchy import Flags, Hierarchy, Rows
+from biograft.kb.hierarchy import Hierarchy, Rows
 from biograft.kb.keys import hash_shapes
 from biograft.kb.records import RETIRED, IdKind, NameKind
 from biograft.kb.store import KnowledgeBase, Name
@@ -55,7 +55,7 @@ _NONE = -1
 _IDS_AT_ONCE = 1 << 18
 _FEW = 200
 _DIGITS = str.maketrans("123456789", "0" * 9)
-Entries = npt.NDArray[np.int64]
+Entries = Ints
 
 
 @dataclass(frozen=True)
@@ -518,7 +518,7 @@ class CodeSystems:
             self._members[system.number] = self.distinct(found)
         return self._members[system.number]
 
-    def of_rows(self, system: CodeSystem, rows: Sequence[int] | npt.NDArray[Any]) -> Entries:
+    def of_rows(self, system: CodeSystem, rows: Sequence[int] | Array) -> Entries:
         """Return the codes in a system of some concepts, in the order of the concepts.
 
         Args:
@@ -594,14 +594,14 @@ class CodeSystems:
         return entries[np.sort(first)]
 
     @cached_property
-    def _same_text(self) -> npt.NDArray[np.int64]:
+    def _same_text(self) -> Ints:
         """A number for each text in the table of ids."""
         numbers: dict[str, int] = {}
         found = (numbers.setdefault(text, len(numbers)) for text in self._further)
         return np.fromiter(found, np.int64, len(self._further))
 
     @cached_property
-    def _is_code(self) -> npt.NDArray[np.bool_]:
+    def _is_code(self) -> Flags:
         """Whether each entry is a code in use: no cross-reference, no old id."""
         alternate = np.asarray(self._kind) == _ALTERNATE
         old = self._of_entry[self._n :] == self._of_entry[: self._n][np.asarray(self._concept)]
@@ -616,7 +616,7 @@ class CodeSystems:
 
     # ---- which system an id is from
 
-    def _number(self, ids: TextColumn, *, own: bool) -> npt.NDArray[np.int16]:
+    def _number(self, ids: TextColumn, *, own: bool) -> Int16s:
         """Return the number of the system of each id; ids of one shape have the same."""
         numbers: dict[str, int] = {}
         systems = [np.zeros(0, np.int16)]
@@ -659,7 +659,7 @@ class CodeSystems:
         self._systems[name] = CodeSystem(number, name, url, together, known)
         return number
 
-    def _by_source(self, numbers: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
+    def _by_source(self, numbers: Int16s) -> Int16s:
         """Give ids of no vocabulary the system of the source of their first name."""
         local = self._systems.get("")
         if local is None or not self._given or not self._n:

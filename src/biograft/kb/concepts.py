@@ -21,10 +21,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from biograft.arrays import Flags, Uint64s, Uints
 from biograft.compute import njit
 from biograft.errors import ConfigError, nearest
 from biograft.kb.collector import CollectedRecords, text_array
@@ -128,7 +128,7 @@ def add_alternates(concepts: Concepts, records: CollectedRecords) -> Concepts:
     return replace(concepts, alternates=unambiguous)
 
 
-def renumber(concepts: Concepts, leaders: npt.NDArray[np.uint32]) -> Concepts:
+def renumber(concepts: Concepts, leaders: Uints) -> Concepts:
     """Map every row to that of its leader (``DROPPED``: none), and number rows without gaps.
 
     Args:
@@ -193,7 +193,7 @@ def filter_first_source(concepts: Concepts, records: CollectedRecords) -> Concep
     return _filter(concepts, keep)
 
 
-def _filter(concepts: Concepts, keep: npt.NDArray[np.bool_]) -> Concepts:
+def _filter(concepts: Concepts, keep: Flags) -> Concepts:
     leaders = np.where(keep, np.arange(len(keep), dtype=np.uint32), DROPPED)
     return renumber(concepts, leaders.astype(np.uint32))
 
@@ -230,9 +230,6 @@ def _is_below(tree: str, root: str) -> bool:
     in_category = len(root) == 1 and tree[:1] == root and tree[1:2].isdigit()
     return tree == root or tree.startswith(root + ".") or in_category
 
-
-U32 = npt.NDArray[np.uint32]
-U64 = npt.NDArray[np.uint64]
 
 _INLINE = 12
 MIN_ROWS = 1_000_000
@@ -278,7 +275,7 @@ class IdRows:
         return keys.join(self._lookup, on="key", how="left", maintain_order="left")["row"]
 
     @cached_property
-    def _table(self) -> tuple[U64, U32]:
+    def _table(self) -> tuple[Uint64s, Uints]:
         """Open addressing, at most half full; the short ids only."""
         short = self._lookup.filter(self._lookup["key"].str.len_bytes() <= _INLINE)
         size = 1 << max(4, (2 * short.height).bit_length())
@@ -287,7 +284,7 @@ class IdRows:
         return keys, rows
 
 
-def _views(texts: pl.Series) -> U64:
+def _views(texts: pl.Series) -> Uint64s:
     """Return the 16 bytes of each string view: the text itself if it is short."""
     array = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
     if not pa.types.is_string_view(array.type):
@@ -306,7 +303,7 @@ def _place(first: int, second: int, mask: int) -> Any:
 
 
 @njit()
-def _insert(ids: U64, values: U32, keys: U64, rows: U32) -> None:
+def _insert(ids: Uint64s, values: Uints, keys: Uint64s, rows: Uints) -> None:
     mask = len(rows) - 1
     for i in range(len(ids)):
         at = _place(ids[i, 0], ids[i, 1], mask)
@@ -316,7 +313,7 @@ def _insert(ids: U64, values: U32, keys: U64, rows: U32) -> None:
 
 
 @njit()
-def _find(ids: U64, keys: U64, rows: U32, found: U32) -> None:
+def _find(ids: Uint64s, keys: Uint64s, rows: Uints, found: Uints) -> None:
     mask = len(rows) - 1
     for i in range(len(ids)):
         first, second = ids[i, 0], ids[i, 1]
@@ -731,9 +728,7 @@ def _source_of(files: pl.Series, records: CollectedRecords) -> pl.Series:
     return files.replace_strict(list(range(len(sources))), sources, return_dtype=pl.UInt16)
 
 
-def _components(
-    n: int, a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.uint32]:
+def _components(n: int, a: Uints, b: Uints) -> Uints:
     """Return the lowest node of each node's connected component (label propagation)."""
     leaders = np.arange(n, dtype=np.uint32)
     while True:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from biograft.arrays import Array, Uint64s
 from biograft.errors import ConfigError, nearest
 from biograft.kb.changes import COLUMNS, Change
 from biograft.kb.concepts import canonical_ids
@@ -28,7 +28,7 @@ from biograft.kb.store import KnowledgeBase
 from biograft.kb.tables import ID_KINDS
 from biograft.progress import Progress
 
-Rows = npt.NDArray[Any]
+Rows = Array
 
 
 class StoreDiff:
@@ -366,7 +366,7 @@ def _names(base: KnowledgeBase, languages: list[str]) -> pl.DataFrame:
     return pl.DataFrame([language, _texts(base, "names", "text").alias("text")])
 
 
-def _sums(names: pl.DataFrame, base: KnowledgeBase) -> npt.NDArray[np.uint64]:
+def _sums(names: pl.DataFrame, base: KnowledgeBase) -> Uint64s:
     """Sum the hashes of each concept's names: the order of names does not count."""
     running = np.zeros(names.height + 1, np.uint64)
     if names.height:

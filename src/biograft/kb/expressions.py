@@ -22,9 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biograft.arrays import Flags
 from biograft.errors import ConfigError, nearest, shorten
 from biograft.kb.fhir import AT_ONCE, spend
-from biograft.kb.hierarchy import Flags, Rows
+from biograft.kb.hierarchy import Rows
 from biograft.kb.store import KnowledgeBase
 
 _TOKEN = re.compile(

@@ -12,13 +12,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Array, Flags
 from biograft.kb.tables import view
 
-Rows = npt.NDArray[Any]
-Flags = npt.NDArray[np.bool_]
-"""Whether each concept of a store is one of some."""
+Rows = Array
 
 _MANY = 2_000
 """A walk that has met more concepts continues level by level in arrays."""

@@ -20,17 +20,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Bytes, Flags, Ints, Uint64s
 from biograft.compute import njit
 from biograft.kb.names import APOSTROPHES, normalise
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-U64 = npt.NDArray[np.uint64]
-U8 = npt.NDArray[np.uint8]
-I64 = npt.NDArray[np.int64]
 
 _CHUNK_BYTES = 1 << 18
 _WORD = 8
@@ -62,7 +59,7 @@ def _mix_one(x: int) -> int:
     return x ^ (x >> 31)
 
 
-def _mix(x: U64) -> U64:
+def _mix(x: Uint64s) -> Uint64s:
     """Mix a whole array, in place."""
     x ^= x >> np.uint64(30)
     x *= np.uint64(_FIRST)
@@ -72,24 +69,24 @@ def _mix(x: U64) -> U64:
     return x
 
 
-def hash_texts(texts: pa.Array) -> U64:
+def hash_texts(texts: pa.Array) -> Uint64s:
     """Hash a column of texts."""
     return _by_chunks(texts, _hash_segments)
 
 
-def hash_names(names: pa.Array) -> U64:
+def hash_names(names: pa.Array) -> Uint64s:
     """Hash a column of names by their normalised keys."""
     return _by_chunks(names, _hash_names_chunk)
 
 
-def text_buffers(column: pa.Array) -> tuple[I64, U8]:
+def text_buffers(column: pa.Array) -> tuple[Ints, Bytes]:
     """Return the offsets and the bytes of a large_string array, without a copy."""
     _, offsets, data = column.buffers()
     positions = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
     return positions, np.frombuffer(data or b"", np.uint8)
 
 
-def _by_chunks(column: pa.Array, hash_chunk: Any) -> U64:
+def _by_chunks(column: pa.Array, hash_chunk: Any) -> Uint64s:
     """Hash a column in chunks of a few megabytes, on two threads (numpy releases the lock)."""
     if not len(column):
         return np.zeros(0, np.uint64)
@@ -104,7 +101,7 @@ def _by_chunks(column: pa.Array, hash_chunk: Any) -> U64:
         return np.concatenate(list(pool.map(lambda chunk: hash_chunk(*chunk), chunks)))
 
 
-def _hash_segments(data: U8, offsets: I64) -> U64:
+def _hash_segments(data: Bytes, offsets: Ints) -> Uint64s:
     """Hash the texts between offsets: mix all words, then sum over the words of each text."""
     lengths = np.diff(offsets)
     n_words = -(-lengths // _WORD)
@@ -125,7 +122,7 @@ def _hash_segments(data: U8, offsets: I64) -> U64:
 
 
 @cache
-def _ascii_table() -> U8:
+def _ascii_table() -> Bytes:
     """Map ASCII bytes to key bytes: lower case, space for punctuation, 0 for removed bytes."""
     table = np.zeros(256, np.uint8)
     for code in range(128):
@@ -137,9 +134,9 @@ def _ascii_table() -> U8:
     return table
 
 
-def _hash_names_chunk(data: U8, offsets: I64) -> U64:
+def _hash_names_chunk(data: Bytes, offsets: Ints) -> Uint64s:
     """Hash ASCII names on their bytes, and the few others one by one."""
-    hashes: U64
+    hashes: Uint64s
     hashes, special = _hash_ascii_names(data, offsets, _ascii_table())
     raw = data.tobytes()
     for k in np.flatnonzero(special):
@@ -148,9 +145,7 @@ def _hash_names_chunk(data: U8, offsets: I64) -> U64:
     return hashes
 
 
-def _hash_ascii_names_by_numpy(
-    data: U8, offsets: I64, table: U8
-) -> tuple[U64, npt.NDArray[np.bool_]]:
+def _hash_ascii_names_by_numpy(data: Bytes, offsets: Ints, table: Bytes) -> tuple[Uint64s, Flags]:
     key_data, key_offsets = _ascii_keys(data, offsets)
     hashes = _hash_segments(key_data, key_offsets)
     special = np.diff(key_offsets) == 0
@@ -160,7 +155,7 @@ def _hash_ascii_names_by_numpy(
 
 
 @njit(work=lambda data, *_: len(data) // 500, plain=_hash_ascii_names_by_numpy)
-def _hash_ascii_names(data: U8, offsets: I64, table: U8) -> tuple[U64, npt.NDArray[np.bool_]]:
+def _hash_ascii_names(data: Bytes, offsets: Ints, table: Bytes) -> tuple[Uint64s, Flags]:
     """Hash the keys of names; also mark those that are not ASCII, or that have no key."""
     n = len(offsets) - 1
     hashes, special = np.zeros(n, np.uint64), np.zeros(n, np.bool_)
@@ -203,7 +198,7 @@ def _mix_word(x: Any) -> Any:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _ascii_keys(data: U8, offsets: I64) -> tuple[U8, I64]:
+def _ascii_keys(data: Bytes, offsets: Ints) -> tuple[Bytes, Ints]:
     """Normalise ASCII texts on their bytes: map, drop apostrophes, collapse and trim spaces."""
     mapped = _ascii_table()[data]
     removed = mapped == 0
@@ -227,13 +222,13 @@ def _ascii_keys(data: U8, offsets: I64) -> tuple[U8, I64]:
     return _compress(mapped, keep, offsets)
 
 
-def _compress(data: U8, keep: npt.NDArray[np.bool_], offsets: I64) -> tuple[U8, I64]:
+def _compress(data: Bytes, keep: Flags, offsets: Ints) -> tuple[Bytes, Ints]:
     n_kept = np.zeros(len(data) + 1, np.int32)
     np.cumsum(keep, out=n_kept[1:])
     return data[keep], n_kept[offsets].astype(np.int64)
 
 
-def hash_shapes(data: U8, offsets: I64) -> U64:
+def hash_shapes(data: Bytes, offsets: Ints) -> Uint64s:
     """Hash the shapes of ids: the prefix with its colon, else the id with zeros for digits.
 
     Args:
@@ -249,7 +244,7 @@ def hash_shapes(data: U8, offsets: I64) -> U64:
     return _hash_segments(*_compress(np.where(is_digit, np.uint8(_ZERO), data), keep, offsets))
 
 
-def make_index(hashes: U64) -> U64:
+def make_index(hashes: Uint64s) -> Uint64s:
     """Sort the upper halves of hashes together with their rows."""
     rows = np.arange(len(hashes), dtype=np.uint64)
     entries = (hashes & np.uint64(_UPPER)) | rows
@@ -257,7 +252,7 @@ def make_index(hashes: U64) -> U64:
     return entries
 
 
-def first_entries(index: U64, keys: Sequence[str]) -> list[int]:
+def first_entries(index: Uint64s, keys: Sequence[str]) -> list[int]:
     """Return the first row of an index for each of many keys; any row if it has none.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -55,7 +54,8 @@ class BuildReport:
             path: File to write.
             overwrite: Replace a file that exists.
         """
-        _write_table(path, (("first", "second", "reason", "name"), *self.unmerged), overwrite)
+        rows = (("first", "second", "reason", "name"), *self.unmerged)
+        write_lines(path, map("\t".join, rows), overwrite=overwrite)
 
     def write_merges(self, path: Path, *, overwrite: bool = False) -> None:
         """Write the ids that were merged into others as a table.
@@ -64,7 +64,8 @@ class BuildReport:
             path: File to write.
             overwrite: Replace a file that exists.
         """
-        _write_table(path, (("id", "into", "by", "name"), *self.merges), overwrite)
+        rows = (("id", "into", "by", "name"), *self.merges)
+        write_lines(path, map("\t".join, rows), overwrite=overwrite)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -89,10 +90,6 @@ class BuildReport:
             "sources": [asdict(source) for source in self.sources],
             "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
         }
-
-
-def _write_table(path: Path, rows: Iterable[tuple[str, ...]], overwrite: bool) -> None:
-    write_lines(path, map("\t".join, rows), overwrite=overwrite)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

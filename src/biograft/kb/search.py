@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Ints, Uints
 from biograft.kb.names import APOSTROPHES, HAN_RANGES, normalise
 from biograft.kb.pinyin import PinyinNames
 from biograft.kb.records import NameKind
@@ -269,7 +270,7 @@ class NameSuggestions:
         return rows
 
 
-def _rows_with_words(texts: TextColumn, words: Iterable[bytes]) -> npt.NDArray[np.int64]:
+def _rows_with_words(texts: TextColumn, words: Iterable[bytes]) -> Ints:
     """Return the names in which one of some words may begin, as their keys write it.
 
     A key writes letters and digits of ASCII as they are, in lower case, and all else as a space;
@@ -298,7 +299,7 @@ def _has_han(word: str, key: str) -> bool:
 
 def _word_starts(
     keys: list[str],
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.bytes_]]:
+) -> tuple[Uints, Ints, npt.NDArray[np.bytes_]]:
     """Find where words begin: the name, the byte in it, and the bytes from there on.
 
     A word begins after a space; every Chinese character is a word.

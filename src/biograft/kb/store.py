@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Array, Flags
 from biograft.display import Shown
 from biograft.errors import NotFoundError, StoreError
 from biograft.kb.arrow_file import TEXT
-from biograft.kb.hierarchy import Flags, Hierarchy
+from biograft.kb.hierarchy import Hierarchy
 from biograft.kb.iris import SCHEMES, Iris
 from biograft.kb.keys import find_entries, first_entries, hash_text
 from biograft.kb.manifest import inode_of, read_manifest
@@ -622,7 +622,7 @@ class KnowledgeBase(Shown):
 
     def _relation_rows(
         self, row: int, direction: str, relation: str | None = None
-    ) -> dict[str, npt.NDArray[Any]]:
+    ) -> dict[str, Array]:
         """Return the rows of a concept's relations by direction, each relation once."""
         if direction not in DIRECTIONS:
             raise NotFoundError(

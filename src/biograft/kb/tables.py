@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Array, Ints
 from biograft.artifacts import ArtifactKind, check_ends
 from biograft.errors import StoreError, import_extra
 from biograft.kb.arrow_file import TEXT, TextChunk, open_arrow
@@ -139,7 +140,7 @@ def view(numbers: Any) -> memoryview:
 class NumberColumn:
     """A column of numbers in a memory-mapped table."""
 
-    def __init__(self, chunks: list[npt.NDArray[Any]]) -> None:
+    def __init__(self, chunks: list[Array]) -> None:
         self._chunks = chunks or [np.zeros(0, np.uint32)]
         self._views = [view(chunk) for chunk in self._chunks]
         self._starts = _starts(self._chunks)
@@ -156,7 +157,7 @@ class NumberColumn:
         """The column for reading single rows, as Python integers."""
         return self._views[0] if len(self._views) == 1 else self
 
-    def slice(self, start: int, end: int) -> npt.NDArray[Any]:
+    def slice(self, start: int, end: int) -> Array:
         """Return some rows, without a copy if they lie in one chunk.
 
         Args:
@@ -169,7 +170,7 @@ class NumberColumn:
             return self._chunks[chunk][start - first : end - first]
         return self.all()[start:end]
 
-    def take(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def take(self, rows: Array) -> Array:
         """Return the values of some rows."""
         if len(self._chunks) == 1:
             return np.asarray(self._chunks[0][rows])
@@ -180,12 +181,12 @@ class NumberColumn:
             found[here] = values[rows[here] - self._starts[chunk]]
         return found
 
-    def all(self) -> npt.NDArray[Any]:
+    def all(self) -> Array:
         """Return the whole column as one array (a copy if it is in several chunks)."""
         return self._chunks[0] if len(self._chunks) == 1 else np.concatenate(self._chunks)
 
 
-def first_of_each(values: npt.NDArray[Any], n: int) -> npt.NDArray[np.intp]:
+def first_of_each(values: Array, n: int) -> npt.NDArray[np.intp]:
     """Return the indices of the first ``n`` occurrences of each value, in order.
 
     Args:
@@ -229,7 +230,7 @@ class TextColumn:
                 for start, end in itertools.pairwise(ends):
                     yield str(data[start:end], "utf-8")
 
-    def take(self, rows: npt.NDArray[np.int64]) -> TextChunk:
+    def take(self, rows: Ints) -> TextChunk:
         """Return some texts as one chunk, in ascending order of rows; neighbours are not copied."""
         cuts = np.searchsorted(rows, [*self._starts[1:], len(self)])
         parts = []
@@ -245,7 +246,7 @@ class TextColumn:
         return TextChunk(np.cumsum(np.concatenate(ends)), memoryview(b"".join(own)))
 
 
-def _take(chunk: TextChunk, rows: npt.NDArray[np.int64]) -> TextChunk:
+def _take(chunk: TextChunk, rows: Ints) -> TextChunk:
     """Return the texts of some rows of a chunk, which ascend."""
     first, last = int(rows[0]), int(rows[-1])
     if last - first == len(rows) - 1:
@@ -286,7 +287,7 @@ class Table:
 
     def numbers(self, column: str) -> NumberColumn:
         """Return a column of numbers."""
-        return NumberColumn(cast("list[npt.NDArray[Any]]", self._file.chunks[column]))
+        return NumberColumn(cast("list[Array]", self._file.chunks[column]))
 
     def texts(self, column: str) -> TextColumn:
         """Return a column of texts."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from biograft.arrays import Flags
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, InputError
 from biograft.kb.changes import Change
@@ -24,7 +25,7 @@ from biograft.kb.code_systems import CodeSystems, Entries
 from biograft.kb.expressions import Expression, Node
 from biograft.kb.fhir import Resource, TerminologyError
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.kb.hierarchy import Flags, Rows
+from biograft.kb.hierarchy import Rows
 from biograft.kb.records import IS_A
 from biograft.kb.sources.files import read_head, read_text
 from biograft.kb.sources.json_files import decode_json, peek_object

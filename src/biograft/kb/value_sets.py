@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from biograft.arrays import Flags
 from biograft.errors import ConfigError
 from biograft.kb.code_systems import (
     MAX_CONCEPTS,
@@ -34,7 +35,7 @@ from biograft.kb.fhir import (
     spend,
     text_in,
 )
-from biograft.kb.hierarchy import Flags, Rows
+from biograft.kb.hierarchy import Rows
 from biograft.kb.store import KnowledgeBase
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Floats
 from biograft.artifacts import ArtifactKind
 from biograft.errors import ConfigError, StoreError
 from biograft.linking.candidates import Candidate
@@ -32,9 +33,6 @@ CALIBRATION = ArtifactKind(
 SHARPNESS = 10.0
 """Inverse temperature of the softmax that distributes the rest of the probability."""
 _NEWTON_STEPS, _TOLERANCE = 100, 1e-12
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

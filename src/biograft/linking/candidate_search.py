@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Flags
 from biograft.errors import ConfigError, nearest
 from biograft.kb import KnowledgeBase, ValueSetMembers
 from biograft.linking.candidates import Candidate, Context, Generator
@@ -175,7 +176,6 @@ class CandidateSearch:
 
 # ---- the concepts that a linker may answer with
 
-Flags = npt.NDArray[np.bool_]
 
 _DEEPER, _DEEPEST = 8, 4096
 """Factor by which a search is widened if a filter leaves nothing, and the most names."""

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Flags, Float32s, Ints
 from biograft.clinical import Assertion, Measurement
 from biograft.display import Shown, highlighted, stretches, table
 from biograft.errors import ConfigError, nearest
@@ -18,8 +18,8 @@ from biograft.text.documents import Document, Mention
 _DECIMALS = 6
 """Decimals of scores in JSON: as many as a 32-bit float has."""
 
-Rows = npt.NDArray[np.int64]
-Scores = npt.NDArray[np.float32]
+Rows = Ints
+Scores = Float32s
 
 
 def pad_rows(lines: Sequence[Sequence[int] | Rows], width: int | None = None) -> Rows:
@@ -39,7 +39,7 @@ def pad_rows(lines: Sequence[Sequence[int] | Rows], width: int | None = None) ->
     return padded
 
 
-def names_in(kb: KnowledgeBase, languages: Sequence[str]) -> npt.NDArray[np.bool_]:
+def names_in(kb: KnowledgeBase, languages: Sequence[str]) -> Flags:
     """Return which names of a store are in some languages.
 
     Args:

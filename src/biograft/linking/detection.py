@@ -15,6 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from biograft.arrays import Ints
 from biograft.errors import ConfigError, MissingExtraError, nearest
 from biograft.kb.names import HAN_CHARACTER
 from biograft.linking.composites import HAN_CONJUNCTION, composite_readings
@@ -22,7 +23,6 @@ from biograft.linking.config import LinkerConfig
 from biograft.text.documents import Document, Mention
 from biograft.text.names_index import NameMatch, NamesIndex
 from biograft.text.spelling import MisspeltMatch, MisspeltNames
-from biograft.text.tokens import Ints
 
 if TYPE_CHECKING:
     from biograft.models.tasks.model import TaskModel

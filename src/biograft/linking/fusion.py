@@ -10,18 +10,18 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Array, Bytes, Int32s, Uints
 from biograft.errors import ConfigError, StoreError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.kb.records import NameKind
 from biograft.kb.tables import NAME_KINDS
 from biograft.linking.candidates import Candidate, Evidence, Generator, NameHits, Rows, Scores
 
-Ranks = npt.NDArray[np.int32]
+Ranks = Int32s
 
 _CACHE_SIZE = 1 << 14
 """Concepts that are kept."""
@@ -111,7 +111,7 @@ def _unite(parts: Sequence[Rows]) -> Rows:
     return np.where(united == last, -1, united)
 
 
-def _move(rows: Rows, united: Rows, values: npt.NDArray[Any], missing: float) -> npt.NDArray[Any]:
+def _move(rows: Rows, united: Rows, values: Array, missing: float) -> Array:
     """Move values of rows to the columns that these have among united rows."""
     moved = np.full((*values.shape[:-1], united.shape[1]), missing, values.dtype)
     line, column = np.nonzero(rows >= 0)
@@ -298,11 +298,11 @@ class CandidateBuilder:
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
-        self.concepts: npt.NDArray[np.uint32] = kb.numbers("names", "concept")
+        self.concepts: Uints = kb.numbers("names", "concept")
         """The concept of each row."""
-        self._kinds: npt.NDArray[np.uint8] = kb.numbers("names", "kind")
-        self._types: npt.NDArray[np.uint32] = kb.numbers("types", "type")
-        self._types_end: npt.NDArray[np.uint32] = kb.numbers("concepts", "types_end")
+        self._kinds: Bytes = kb.numbers("names", "kind")
+        self._types: Uints = kb.numbers("types", "type")
+        self._types_end: Uints = kb.numbers("concepts", "types_end")
         self._concept_of = lru_cache(_CACHE_SIZE)(self._read_concept)
 
     def by_name(self, pool: CandidatePool, scores: Scores, k: int) -> list[list[Candidate]]:

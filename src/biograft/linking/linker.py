@@ -11,13 +11,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from biograft.arrays import Flags
 from biograft.artifacts import MANIFEST, peek
 from biograft.clinical import AssertionModel, RuleAssertions
 from biograft.config import changed, check_choice
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase, read_value_set
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.kb.hierarchy import Flags
 from biograft.linking.batches import (
     BATCH,
     ENGINES,

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Flags, Floats
 from biograft.kb import KnowledgeBase
 from biograft.linking.calibration import logistic
 from biograft.linking.fusion import SAME_NAME
@@ -28,7 +28,6 @@ from biograft.linking.steps import DEFINED, GIVEN, MODEL, DocumentState, Mention
 from biograft.text.documents import Mention
 from biograft.text.span_tagger import Span
 
-Floats = npt.NDArray[np.float64]
 Concepts = frozenset[str]
 
 LOOKED_UP = 5
@@ -376,7 +375,7 @@ def probabilities(options: Sequence[MentionOption], weights: Sequence[float]) ->
     return logistic(scores + weights[-1])
 
 
-def fit_weights(values: Floats, right: npt.NDArray[np.bool_]) -> tuple[float, ...]:
+def fit_weights(values: Floats, right: Flags) -> tuple[float, ...]:
     """Fit a logistic regression with a penalty on squared weights, by Newton's method.
 
     Args:

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Float32s, Int32s, Ints
 from biograft.artifacts import (
     ArraySpec,
     ArtifactKind,
@@ -85,8 +86,8 @@ def is_readable(text: str, scripts: Collection[str]) -> bool:
     return sum(known) >= _MIN_READABLE * len(known)
 
 
-Rows = npt.NDArray[np.int32]
-Starts = npt.NDArray[np.int64]
+Rows = Int32s
+Starts = Ints
 
 _CACHE_SIZE = 1 << 18
 """Parts of texts whose tokens are kept."""
@@ -296,7 +297,7 @@ _LARGEST_INT8 = 127
 _MAX_WEIGHT = 1e4
 """Bound of a weight that is read: products of a table, a projection and a network stay finite."""
 
-Vectors = npt.NDArray[np.float32]
+Vectors = Float32s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

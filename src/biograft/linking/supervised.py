@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Flags, Float32s, Ints
 from biograft.artifacts import ArtifactKind, open_array, save_array
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
@@ -32,7 +32,7 @@ from biograft.linking.lexical.index import NORMALISED
 from biograft.linking.normalisation import DEFAULT_STEPS
 from biograft.linking.trained_configs import RankerConfig
 
-CountArray = npt.NDArray[np.float32]
+CountArray = Float32s
 ALL = -1
 """Leave out no fold: every document counts."""
 KNOWN = -2
@@ -151,8 +151,6 @@ class MentionMemory:
         return memory
 
 
-F32 = npt.NDArray[np.float32]
-I64 = npt.NDArray[np.int64]
 _VOTE = np.float32(0.05)
 """Temperature of the softmax over the names of a concept, the usual one of cosines."""
 
@@ -160,9 +158,9 @@ _VOTE = np.float32(0.05)
 class CandidateFeatures(NamedTuple):
     """The features of the candidate concepts of one text."""
 
-    concepts: I64  # (candidates,): rows of concepts, ascending
-    features: F32  # (candidates, features)
-    best: I64  # (candidates,): column of the best name in the candidate pool
+    concepts: Ints  # (candidates,): rows of concepts, ascending
+    features: Float32s  # (candidates, features)
+    best: Ints  # (candidates,): column of the best name in the candidate pool
 
 
 def feature_names(generators: Sequence[str]) -> list[str]:
@@ -183,16 +181,16 @@ class FeatureExtractor:
     """
 
     def __init__(self, kb: KnowledgeBase, memory: MentionMemory) -> None:
-        self._concepts: I64 = kb.numbers("names", "concept").astype(np.int64)
+        self._concepts: Ints = kb.numbers("names", "concept").astype(np.int64)
         self._names = kb.texts("names", "text")
         self._n_names = np.bincount(self._concepts, minlength=len(kb)).astype(np.float32)
         self._memory = memory
         self._frequency = functools.cache(memory.frequency)
         self._words_of = functools.cache(lambda row: _words(self._names[row]))
 
-    def concepts_of(self, rows: I64) -> I64:
+    def concepts_of(self, rows: Ints) -> Ints:
         """Return the concepts of names."""
-        concepts: I64 = self._concepts[rows]
+        concepts: Ints = self._concepts[rows]
         return concepts
 
     def compute(
@@ -202,7 +200,7 @@ class FeatureExtractor:
         index: int,
         *,
         leave_out: int = ALL,
-        excluded: npt.NDArray[np.bool_] | None = None,
+        excluded: Flags | None = None,
     ) -> CandidateFeatures:
         """Compute the features of the candidates of text ``index``, without excluded names.
 
@@ -231,8 +229,8 @@ class FeatureExtractor:
         best = columns[_first_best(scores.sum(axis=0), starts)]
         return CandidateFeatures(concepts, np.stack(parts, axis=1).astype(np.float32), best)
 
-    def _of_scores(self, scores: F32, starts: I64) -> list[F32]:
-        parts: list[F32] = []
+    def _of_scores(self, scores: Float32s, starts: Ints) -> list[Float32s]:
+        parts: list[Float32s] = []
         for own in scores:  # of one generator
             best = np.maximum.reduceat(own, starts)
             first = _first_best(own, starts)
@@ -249,7 +247,7 @@ class FeatureExtractor:
                     parts.append(own[_first_best(other, starts)])
         return parts
 
-    def _of_text(self, text: str, rows: I64, scores: F32, starts: I64) -> list[F32]:
+    def _of_text(self, text: str, rows: Ints, scores: Float32s, starts: Ints) -> list[Float32s]:
         """Compare the names with the text itself; the first generator is the lexical one."""
         folded, words = text.casefold(), _words(text)
         equal = np.zeros(len(rows), np.float32)
@@ -262,7 +260,7 @@ class FeatureExtractor:
             shared[column] = len(words & own) / max(len(words | own), 1)
         return [np.maximum.reduceat(values, starts) for values in (equal, normalised, shared)]
 
-    def _of_memory(self, text: str, concepts: I64, leave_out: int) -> list[F32]:
+    def _of_memory(self, text: str, concepts: Ints, leave_out: int) -> list[Float32s]:
         counts, total = self._memory.linked(text, leave_out)
         linked = np.array([counts.get(int(c), 0) for c in concepts], np.float32)
         seen = np.full(len(concepts), float(total > 0), np.float32)
@@ -275,7 +273,7 @@ class FeatureExtractor:
         ]
 
 
-def _first_best(values: F32, starts: I64) -> I64:
+def _first_best(values: Float32s, starts: Ints) -> Ints:
     """Return the index of the first maximum of each group."""
     ends = np.append(starts[1:], len(values))
     group = np.repeat(np.arange(len(starts)), ends - starts)
@@ -296,18 +294,18 @@ _erf = np.vectorize(erf, otypes=[np.float64])
 class Network:
     """An ensemble of networks with one hidden layer, whose scores are averaged."""
 
-    mean: F32  # (features,)
-    scale: F32  # (features,)
-    inner: F32  # (networks, hidden, features)
-    inner_bias: F32  # (networks, hidden)
-    outer: F32  # (networks, hidden)
+    mean: Float32s  # (features,)
+    scale: Float32s  # (features,)
+    inner: Float32s  # (networks, hidden, features)
+    inner_bias: Float32s  # (networks, hidden)
+    outer: Float32s  # (networks, hidden)
 
-    def score(self, features: F32) -> F32:
+    def score(self, features: Float32s) -> Float32s:
         """Score candidates: (candidates, features) to (candidates,)."""
         inputs = (features - self.mean) / self.scale
         states = np.einsum("cf,nhf->nch", inputs, self.inner) + self.inner_bias[:, None]
         active = states * 0.5 * (1 + _erf(states / sqrt(2)))  # GELU
-        scores: F32 = np.einsum("nch,nh->c", active, self.outer) / len(self.outer)
+        scores: Float32s = np.einsum("nch,nh->c", active, self.outer) / len(self.outer)
         return scores
 
     def save(self, folder: Path) -> None:
@@ -400,7 +398,7 @@ class TrainedRanker:
             scores[index] = self._name_scores(pool.rows[index], candidates)
         return self._maker.by_concept(pool, scores, pool.rows.shape[1])
 
-    def _name_scores(self, rows: Rows, candidates: CandidateFeatures) -> F32:
+    def _name_scores(self, rows: Rows, candidates: CandidateFeatures) -> Float32s:
         """Give every name the score of its concept, and the concept's best name a little more."""
         scores = np.full(len(rows), -np.inf, np.float32)
         if len(candidates.concepts):

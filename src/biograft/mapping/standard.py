@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from biograft.arrays import Flags
 from biograft.errors import ConfigError, nearest
 from biograft.kb import Concept, KnowledgeBase
-from biograft.kb.hierarchy import Flags
 from biograft.kb.names import normalise
 from biograft.kb.records import CLASSES, MAPS_TO, MAPS_TO_VALUE, REPLACED_BY, IdKind
 from biograft.linking.candidates import Candidate

@@ -36,13 +36,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Flags, Floats
 from biograft.errors import ConfigError, nearest
 from biograft.kb.names import whole_number
 from biograft.metrics.precision_recall import Counts
 from biograft.registry import Registry
 
-Values = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+Values = Floats
 
 
 @dataclass(frozen=True, slots=True)

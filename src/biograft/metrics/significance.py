@@ -19,8 +19,9 @@ from statistics import fmean, variance
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Flags
 from biograft.errors import ConfigError
-from biograft.metrics.linking import Flags, Values
+from biograft.metrics.linking import Values
 from biograft.metrics.precision_recall import Counts, percent
 
 N_RESAMPLES = 1000

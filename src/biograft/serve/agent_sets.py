@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from biograft.arrays import Flags
 from biograft.errors import ConfigError, InputError, NotFoundError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.kb.vocabularies import canonical_id
 
 if TYPE_CHECKING:
-    from biograft.kb.hierarchy import Flags
     from biograft.mapping import MappingRow
 
 _INVERSE = {"broad": "narrow", "narrow": "broad"}

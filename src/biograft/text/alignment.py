@@ -14,9 +14,8 @@ import unicodedata
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Ints
 from biograft.kb.names import HAN
-
-Ints = npt.NDArray[np.int64]
 
 NONE = -1
 """The index of a span without a token, or of a token without a span."""

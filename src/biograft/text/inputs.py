@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,7 +55,6 @@ from biograft.text.virtual_files import (
     STDIN,
     VirtualFile,
     is_zip,
-    standard_input,
     text_encoding,
     transcoded,
     working_encoding,
@@ -105,11 +105,6 @@ class InputFile:
             return self.path
         return transcoded(self.path, encoding)
 
-    @property
-    def is_local(self) -> bool:
-        """Whether it can only be read here and now: standard input, or a member of a zip."""
-        return isinstance(self.path, VirtualFile)
-
 
 @dataclass
 class Inputs:
@@ -151,7 +146,11 @@ class Inputs:
     def files(self) -> Iterator[InputFile]:
         """Find the files, and recognise the format of each."""
         for given in self.paths:
-            path = standard_input() if str(given) == STDIN else Path(given)
+            path = (
+                VirtualFile.of_bytes("stdin", sys.stdin.buffer.read())
+                if str(given) == STDIN
+                else Path(given)
+            )
             if not exists(path):
                 raise InputError("does not exist", path=path, remedy="check the path")
             with self._skipping():

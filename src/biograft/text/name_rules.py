@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Bytes, Flags
 from biograft.compute import njit
 from biograft.errors import ConfigError
 from biograft.kb.names import APOSTROPHES, normalise
@@ -85,7 +85,6 @@ COMMON_WORDS = frozenset(
     """.split()
 )
 
-U8 = npt.NDArray[np.uint8]
 
 _LISTED = FUNCTION_WORDS | COMMON_WORDS
 _LONGEST = max(map(len, _LISTED))
@@ -114,7 +113,7 @@ class NamesIndexConfig:
 class ChosenNames:
     """Names of a block that are searched."""
 
-    searched: npt.NDArray[np.bool_]
+    searched: Flags
     as_written: dict[int, str]
     """The normalised case of the names that match only as written, by position."""
 
@@ -251,7 +250,7 @@ def _listed_hashes() -> Hashes:
 @njit()
 def _judge(
     codes: Codes, table: Codes, listed: Hashes, n: int, min_length: int, acronym_length: int
-) -> U8:
+) -> Bytes:
     """Decide about each name; ``_ASK`` where its text must be looked at."""
     verdicts = np.empty(n, np.uint8)
     at = 0
@@ -283,11 +282,5 @@ def _judge(
 
 @njit(inline="always")
 def _is_listed(key: Any, listed: Hashes) -> Any:
-    low, high = 0, len(listed)
-    while low < high:
-        middle = (low + high) // 2
-        if listed[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low < len(listed) and listed[low] == key
+    at = np.searchsorted(listed, key)
+    return at < len(listed) and listed[at] == key

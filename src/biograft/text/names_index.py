@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Bytes, Flags, Int32s, Ints, Uint64s, Uints
 from biograft.artifacts import (
     ArraySpec,
     ArtifactKind,
@@ -41,21 +41,11 @@ from biograft.kb.tables import TextColumn
 from biograft.progress import Progress
 from biograft.text.chinese_words import at_borders
 from biograft.text.name_rules import FUNCTION_WORDS, NamesIndexConfig, choose_names, with_case
-from biograft.text.tokens import (
-    Codes,
-    Ints,
-    Spans,
-    Tokens,
-    find_tokens,
-    join_texts,
-    select_disjoint,
-)
+from biograft.text.tokens import Codes, Spans, Tokens, find_tokens, join_texts, select_disjoint
 from biograft.text.trie import build_levels
 from biograft.text.vocabulary import (
     NUMERALS,
-    Int32s,
     TokenForms,
-    Uints,
     Vocabulary,
     VocabularyBuilder,
     changed_forms,
@@ -89,7 +79,7 @@ Trie: TypeAlias = tuple[Uints, Uints, Uints]
 class NameArrays(NamedTuple):
     """A names index, as stored on disk; none of its arrays is ever written to."""
 
-    slots: npt.NDArray[np.uint64]
+    slots: Uint64s
     word_ends: Ints
     letters: Codes
     forms: Int32s
@@ -108,7 +98,7 @@ class NameArrays(NamedTuple):
     """Entries of the names that match only as written, ascending."""
     cased_ends: Ints
     """End of the normalised case of each in ``cased_bytes``; the first number is 0."""
-    cased_bytes: npt.NDArray[np.uint8]
+    cased_bytes: Bytes
 
     @property
     def trie(self) -> Trie:
@@ -279,13 +269,13 @@ def _starts(ends: Ints) -> Ints:
     return np.concatenate([np.zeros(1, np.int64), ends[:-1]])[: len(ends)]
 
 
-def _flags(positions: Ints, n: int) -> npt.NDArray[np.bool_]:
+def _flags(positions: Ints, n: int) -> Flags:
     flags = np.zeros(n, np.bool_)
     flags[positions] = True
     return flags
 
 
-def _cased(as_written: dict[int, str], order: Ints) -> tuple[Uints, Ints, npt.NDArray[np.uint8]]:
+def _cased(as_written: dict[int, str], order: Ints) -> tuple[Uints, Ints, Bytes]:
     """Return the entries of names that match only as written, and their case."""
     positions = np.fromiter(as_written, np.int64, len(as_written))
     entry_of = np.empty(len(order), np.int64)
@@ -393,6 +383,24 @@ def child_by(trie: Trie, node: Any, word: Any) -> Any:
 
 
 @njit()
+def node_before(trie: Trie, words: Int32s, begin: Any, end: Any) -> Any:
+    """Return the node that a range of words leads to from the root; -1 if there is none.
+
+    Args:
+        trie: The trie.
+        words: Numbers of words.
+        begin: The first of them.
+        end: The one behind the last.
+    """
+    node: Any = np.int64(0)
+    for at in range(begin, end):
+        node = child_by(trie, node, np.int64(words[at]))
+        if not node:
+            return np.int64(-1)
+    return node
+
+
+@njit()
 def child_of(tokens: Uints, first: Any, end: Any, word: Any) -> Any:
     """Return the child by a token among the nodes of a range, 0 if there is none.
 
@@ -487,7 +495,7 @@ class NamesIndex:
         skipped: Counter[str] | None = None,
         excluded: frozenset[int] = frozenset(),
         opened: _Opened | None = None,
-        only: npt.NDArray[np.bool_] | None = None,
+        only: Flags | None = None,
         whole_words: bool = False,
     ) -> None:
         self.arrays, self.config = arrays, config
@@ -594,7 +602,7 @@ class NamesIndex:
         self,
         rows: Iterable[int],
         *,
-        only: npt.NDArray[np.bool_] | None = None,
+        only: Flags | None = None,
         whole_words: bool = False,
     ) -> NamesIndex:
         """Return the same index without the names of some rows, such as stop words.
@@ -743,31 +751,21 @@ class NamesIndex:
         rows = self.arrays.rows[first:end].tolist()
         if self._opened is not None and (not rows or max(rows) >= self._opened.n_rows):
             raise self.damaged(ValueError("rows: numbers out of range"))
-        surfaces = self.arrays.surfaces[first:end].tolist()
         cases: list[str | None] = [None] * len(rows)
         low, high = np.searchsorted(self.arrays.cased, np.array([first, end], np.uint32)).tolist()
         for k in range(low, high):
             begin, stop = self.arrays.cased_ends[k : k + 2].tolist()
             text = self.arrays.cased_bytes[begin:stop].tobytes()
             cases[int(self.arrays.cased[k]) - first] = text.decode(errors="replace")
+        entries = [*zip(rows, cases, self.arrays.surfaces[first:end].tolist(), strict=True)]
         if self._only is not None:
-            kept = [k for k, row in enumerate(rows) if self._only[row]]
-            rows, cases = [rows[k] for k in kept], [cases[k] for k in kept]
-            surfaces = [surfaces[k] for k in kept]
-        distinct, excluded = len(set(surfaces)), frozenset[int]()
-        if not self._excluded.isdisjoint(rows):
-            excluded = frozenset(
-                surface
-                for row, surface in zip(rows, surfaces, strict=True)
-                if row in self._excluded
-            )
-            kept = [k for k, row in enumerate(rows) if row not in self._excluded]
-            rows, cases = [rows[k] for k in kept], [cases[k] for k in kept]
-            surfaces = [surfaces[k] for k in kept]
+            entries = [entry for entry in entries if self._only[entry[0]]]
+        kept = [entry for entry in entries if entry[0] not in self._excluded]
+        excluded = frozenset(entry[2] for entry in entries if entry[0] in self._excluded)
         return _Pattern(
-            tuple(rows),
-            cases if any(case is not None for case in cases) else None,
-            surfaces if distinct > 1 else None,
+            tuple(row for row, _, _ in kept),
+            [case for _, case, _ in kept] if any(case is not None for _, case, _ in kept) else None,
+            [surface for *_, surface in kept] if len({entry[2] for entry in entries}) > 1 else None,
             excluded,
         )
 

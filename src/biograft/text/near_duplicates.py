@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Uint64s
 from biograft.config import AtLeast, Config, Range
 
-Hashes = npt.NDArray[np.uint64]
+Hashes = Uint64s
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Factor of the polynomial hash of n-grams; modulo 2^64."""

@@ -26,14 +26,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Array, Flags, Int32s, Ints, Uint64s
 from biograft.compute import njit
 from biograft.text.chinese_words import at_borders
 from biograft.text.names_index import NamesIndex, batches_of, collect
-from biograft.text.tokens import Flags, Ints, Tokens, hash_words, join_texts
-from biograft.text.vocabulary import Int32s, Vocabulary, find_word, singular
+from biograft.text.tokens import Tokens, hash_slots, hash_words, join_texts, positions_in, slot_of
+from biograft.text.vocabulary import Vocabulary, find_word, singular
 
-U64 = npt.NDArray[np.uint64]
-Bytes = npt.NDArray[np.int8]
+Int8s = npt.NDArray[np.int8]
 Pairs = dict[tuple[int, int], int]
 
 _SMALL = tuple(
@@ -116,7 +116,7 @@ class RewordedNames:
         concepts: Concept of each row of the store's table of names.
     """
 
-    def __init__(self, names: NamesIndex, concepts: Sequence[int] | npt.NDArray[Any]) -> None:
+    def __init__(self, names: NamesIndex, concepts: Sequence[int] | Array) -> None:
         self._names, self._concepts = names, np.asarray(concepts)
         self._joined: dict[tuple[int, int], int] = {}
         self._is_preferred = np.ones(len(self._concepts), np.bool_)  # the first of each concept
@@ -139,7 +139,7 @@ class RewordedNames:
         within = self._join_parted(texts, tokens, forms, last)
         hashes = bags.hashes[forms]
         unknown = np.flatnonzero(hashes == 0)
-        other = _positions(tokens.hashes[unknown], bags.others)
+        other = positions_in(tokens.hashes[unknown], bags.others)
         hashes[unknown[other >= 0]] = bags.other_hashes[other[other >= 0]]
         at, gaps = _content(tokens, within)
         read = _Words(forms[at], hashes[at], gaps)
@@ -153,7 +153,7 @@ class RewordedNames:
         bounds = [np.searchsorted(bags.keys, keys, side).tolist() for side in ("left", "right")]
         starts, ends = tokens.first[at].tolist(), last[at].tolist()
         words_read = _Words(*(column.tolist() for column in read))
-        derived = _positions(tokens.hashes, bags.derived)
+        derived = positions_in(tokens.hashes, bags.derived)
         firsts = np.cumsum([0, *(len(text) + 1 for text in texts)])
         for token in np.flatnonzero(derived >= 0).tolist():
             row = int(np.searchsorted(firsts, tokens.first[token], "right")) - 1
@@ -275,21 +275,9 @@ def _is_rotated(words: Sequence[int], forms: Sequence[int]) -> bool:
 _PLAIN, _SMALLER, _OF, _AND, _COMMA, _BROKEN = range(6)
 """What stands between a word and the one before: nothing, small words, *of*, a conjunction, a
 comma, an end."""
-_SHIFT = np.uint64(20)
 _SMALL_HASHES, _OF_HASHES = hash_words(_SMALL), hash_words(["of"])
 _BREAK_HASHES = hash_words(_BREAKS)
 _AND_HASHES, _COMMA_HASHES = hash_words(_CONJUNCTIONS), hash_words(_COMMAS)
-
-
-def _positions(hashes: U64, known: U64) -> Ints:
-    """Return where each hash is among known ones, ascending; -1 if it is not.
-
-    Args:
-        hashes: Hashes.
-        known: Known hashes.
-    """
-    at = np.searchsorted(known, hashes) % len(known)
-    return np.where(known[at] == hashes, at, -1)
 
 
 class _Words(NamedTuple):
@@ -297,13 +285,13 @@ class _Words(NamedTuple):
 
     forms: Int32s
     """-1 of those that no name has."""
-    hashes: U64
+    hashes: Uint64s
     """Hash of the class of each; 0: no name has it."""
-    gaps: Bytes
+    gaps: Int8s
     """What stands before each."""
 
 
-def _content(tokens: Tokens, within: Flags) -> tuple[Ints, Bytes]:
+def _content(tokens: Tokens, within: Flags) -> tuple[Ints, Int8s]:
     """Return which tokens are words that count, and what stands before each."""
     starts = np.concatenate([np.zeros(1, np.int64), tokens.ends[:-1]])
     is_mark = tokens.ends == starts
@@ -325,19 +313,7 @@ def _content(tokens: Tokens, within: Flags) -> tuple[Ints, Bytes]:
 
 
 @njit()
-def _slot_of(slots: U64, key: Any) -> Any:
-    """Return the slot of a key, -1 if there is none."""
-    mask = np.uint64(len(slots) - 1)
-    at = (key >> _SHIFT) & mask
-    while slots[at]:
-        if slots[at] == key:
-            return np.int64(at)
-        at = (at + np.uint64(1)) & mask
-    return np.int64(-1)
-
-
-@njit()
-def _has(hashes: U64, first: Any, end: Any, value: Any) -> Any:
+def _has(hashes: Uint64s, first: Any, end: Any, value: Any) -> Any:
     """Whether a range of words has one of a class."""
     n = first
     while n < end and hashes[n] != value:
@@ -358,11 +334,11 @@ def _put(out: Ints, n: Any, slot: Any, begin: Any, last: Any, skip: Any, resume:
 @njit(work=lambda forms, *_: 20 * len(forms))
 def find_runs(
     forms: Int32s,
-    hashes: U64,
-    gaps: Bytes,
-    slots: U64,
+    hashes: Uint64s,
+    gaps: Int8s,
+    slots: Uint64s,
     starts: Ints,
-    added: U64,
+    added: Uint64s,
     abnormal: Any,
     out: Ints,
 ) -> int:
@@ -386,11 +362,11 @@ def find_runs(
         limit = min(size, begin + _MAX_WORDS)
         while at < limit and hashes[at] and gaps[at] < _AND:
             key += hashes[at]
-            n = _put(out, n, _slot_of(slots, key), begin, at, at + 1, at + 1)
+            n = _put(out, n, slot_of(slots, key), begin, at, at + 1, at + 1)
             if at == begin + 1 and (hashes[begin] == abnormal) != (hashes[at] == abnormal):
                 form = forms[begin] if hashes[at] == abnormal else forms[at]
                 for k in range(starts[form], starts[form + 1]):
-                    slot = _slot_of(slots, key + added[k])
+                    slot = slot_of(slots, key + added[k])
                     n = _put(out, n, slot, begin, at, at + 1, at + 1)
             at += 1
         # what is left out begins at *skip* and ends before *resume*
@@ -404,7 +380,7 @@ def find_runs(
                     resume += 1
                 if resume < limit and gaps[resume] == _AND and hashes[resume]:
                     more = key + hashes[resume]
-                    n = _put(out, n, _slot_of(slots, more), begin, resume, skip, resume)
+                    n = _put(out, n, slot_of(slots, more), begin, resume, skip, resume)
                 if not hashes[skip]:
                     break
                 key += hashes[skip]
@@ -428,7 +404,7 @@ def find_runs(
                         if _has(hashes, skip, resume, hashes[at]):
                             break
                         more += hashes[at]
-                        n = _put(out, n, _slot_of(slots, more), begin, at, skip, resume)
+                        n = _put(out, n, slot_of(slots, more), begin, at, skip, resume)
                         at += 1
                 resume += 1
             if joined or not hashes[skip]:
@@ -444,7 +420,7 @@ def find_runs(
 class _Bags:
     """The keys of the names of an index, and the classes of their words."""
 
-    def __init__(self, names: NamesIndex, concepts: npt.NDArray[Any]) -> None:
+    def __init__(self, names: NamesIndex, concepts: Array) -> None:
         arrays = names.arrays
         self._tokens = arrays.tokens
         children = arrays.children.astype(np.int64)
@@ -478,7 +454,7 @@ class _Bags:
         self.nodes = nodes[order]
         """Nodes of names with two words or more, by their keys."""
         self.keys = keys[self.nodes]
-        self.slots = _table(self.keys)
+        self.slots = hash_slots(self.keys)
         own_rows = row_starts[1:] > row_starts[:-1]
         single = {texts[node - 1]: node for node in range(1, int(children[1])) if own_rows[node]}
         derived = self._derived(single, dict(zip(texts, self.hashes.tolist(), strict=True)))
@@ -499,7 +475,7 @@ class _Bags:
         self.may_end = ~is_adjective | (last >= _MIN_LAST * n_concepts)
         """Whether a run may end in each form."""
 
-    def _other_words(self, texts: Sequence[str]) -> tuple[U64, U64]:
+    def _other_words(self, texts: Sequence[str]) -> tuple[Uint64s, Uint64s]:
         known = dict(zip(texts, self.hashes.tolist(), strict=True))
         found = {"": 0}
         for group in _same_words():
@@ -528,7 +504,11 @@ class _Bags:
         for group in _same_words():
             part = next((known[word] for word in group if word in known), 0)
             key = (part + int(self.abnormal)) % (1 << 64)
-            at = int(_positions(np.array([key], np.uint64), self.keys)[0]) if len(self.keys) else -1
+            at = (
+                int(positions_in(np.array([key], np.uint64), self.keys)[0])
+                if len(self.keys)
+                else -1
+            )
             for root in (word[:-1] for word in group if at >= 0 and word[-1] == "-"):
                 source = int(self.nodes[at]), _ORDER - _EXCHANGED
                 words = (f"{root}{ending}" for ending in ("pathy", "pathies", "pathic"))
@@ -537,7 +517,7 @@ class _Bags:
 
     def _substitutes(
         self, pairs: Pairs, n_concepts: Ints, texts: Sequence[str]
-    ) -> tuple[Ints, U64]:
+    ) -> tuple[Ints, Uint64s]:
         """Return where the substitutes of each form begin, and what each adds to a key."""
         found: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
         for pair, n in pairs.items():
@@ -562,12 +542,12 @@ class _Bags:
             node = int(self._parents[node])
         return words[::-1]
 
-    def _under(self, forms: npt.NDArray[np.bool_], children: Ints) -> npt.NDArray[np.bool_]:
+    def _under(self, forms: Flags, children: Ints) -> Flags:
         """Return the nodes that one of some forms leads to."""
         keys, _ = self._sum(forms.astype(np.uint64), children)
         return keys > 0
 
-    def _sum(self, hashes: U64, children: Ints) -> tuple[U64, Bytes]:
+    def _sum(self, hashes: Uint64s, children: Ints) -> tuple[Uint64s, Int8s]:
         """Return the key of each node and the number of its words, level by level."""
         keys, n_words = np.zeros(len(self._tokens), np.uint64), np.zeros(len(self._tokens), np.int8)
         first, end = 1, int(children[1])
@@ -579,7 +559,7 @@ class _Bags:
         return keys, n_words
 
     def _learn(
-        self, concepts: Ints, nodes: Ints, keys: U64, hashes: U64, n_forms: int
+        self, concepts: Ints, nodes: Ints, keys: Uint64s, hashes: Uint64s, n_forms: int
     ) -> tuple[Pairs, Ints]:
         """Count which words replace each other in names of a concept, and concepts of each word."""
         distinct = np.unique(concepts)
@@ -621,7 +601,7 @@ class _Bags:
         return dict(zip(map(tuple, pairs.T.tolist()), n.tolist(), strict=True)), n_concepts
 
 
-def _texts_of_forms(vocabulary: Vocabulary, forms: npt.NDArray[np.int32]) -> list[str]:
+def _texts_of_forms(vocabulary: Vocabulary, forms: Int32s) -> list[str]:
     """Return a text of each form, the shortest that has it."""
     letters = vocabulary.letters.tobytes().decode("utf-32-le", "surrogatepass")
     texts = [""] * (int(forms.max(initial=-1)) + 1)
@@ -686,19 +666,3 @@ def _are_related(a: int, b: int, n: int, n_concepts: Ints, texts: Sequence[str])
         return shared >= _SAME_STEM * max(len(first), len(second))
     low, high = sorted((n / n_concepts[a], n / n_concepts[b]))
     return n >= _MIN_CONCEPTS and low >= _MIN_RATIO and high >= _MIN_HIGHER_RATIO
-
-
-def _table(keys: U64) -> U64:
-    """Return a hash table of distinct keys; 0 is empty."""
-    keys = np.unique(keys[keys > 0])
-    size = 1 << max(4, int(2 * len(keys)).bit_length())
-    slots = np.zeros(size, np.uint64)
-    mask, step = np.uint64(size - 1), np.uint64(0)
-    left = keys
-    while len(left):
-        at = ((left >> _SHIFT) + step) & mask
-        free = np.flatnonzero(slots[at] == 0)
-        slots[at[free]] = left[free]  # of several with one slot, the last stays
-        left = left[slots[at] != left]
-        step += np.uint64(1)
-    return slots

@@ -18,8 +18,8 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Array, Float32s, Ints, Uints
 from biograft.artifacts import ArraySpec
 from biograft.compute import njit
 
@@ -27,8 +27,7 @@ Span = tuple[int, int]
 Words = list[Span]
 Hints = Mapping[Span, str]
 """Spans that are known before, each with a word on what it is."""
-Floats = npt.NDArray[np.float32]
-Hashes = npt.NDArray[np.uint32]
+Hashes = Uints
 
 OUTSIDE, FIRST, INSIDE, LAST, ONLY = range(5)
 _ENDED, _OPEN = (OUTSIDE, LAST, ONLY), (FIRST, INSIDE)
@@ -68,7 +67,7 @@ class SpanTagger:
         transitions: Weights of pairs of labels.
     """
 
-    def __init__(self, weights: Floats, transitions: Floats) -> None:
+    def __init__(self, weights: Float32s, transitions: Float32s) -> None:
         self._weights, self._transitions = weights, transitions
 
     @classmethod
@@ -96,7 +95,7 @@ class SpanTagger:
         return cls(weights, transitions)
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SpanTagger:
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> SpanTagger:
         """Make a tagger of its arrays.
 
         Args:
@@ -107,7 +106,7 @@ class SpanTagger:
         transitions = np.maximum(arrays["transitions"].astype(np.float32), _NEVER)
         return cls(weights, transitions)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """Return what the tagger has learned, as arrays."""
         rows = np.flatnonzero(np.abs(self._weights).max(1) > _LEAST_WEIGHT).astype(np.uint32)
         weights = self._weights[rows].astype(np.float16)
@@ -149,7 +148,7 @@ class LabelLattice:
         transitions: Weights of pairs of labels.
     """
 
-    def __init__(self, scores: Floats, transitions: Floats) -> None:
+    def __init__(self, scores: Float32s, transitions: Float32s) -> None:
         before, behind, self._total = _sums(scores, transitions)
         self._scores, self._transitions = scores.tolist(), transitions.tolist()
         self._before, self._behind = before, behind
@@ -180,7 +179,7 @@ class LabelLattice:
         return float(min(math.exp(min(log - self._total, 0.0)), 1.0))
 
 
-def _no_transitions() -> Floats:
+def _no_transitions() -> Float32s:
     transitions = np.zeros((5, 5), np.float32)
     for labels, following in ((_ENDED, (INSIDE, LAST)), (_OPEN, (OUTSIDE, FIRST, ONLY))):
         transitions[np.ix_(labels, following)] = _NEVER
@@ -199,7 +198,7 @@ def _label_of(n: int, covered: Sequence[int]) -> int:
     return FIRST if n == covered[0] else LAST if n == covered[-1] else INSIDE
 
 
-def _labels(words: Words, spans: Collection[Span]) -> npt.NDArray[np.int64]:
+def _labels(words: Words, spans: Collection[Span]) -> Ints:
     labels = np.zeros(len(words), np.int64)
     for span in sorted(spans, key=lambda span: (span[0] - span[1], span)):
         covered = _covered(words, span)
@@ -209,9 +208,7 @@ def _labels(words: Words, spans: Collection[Span]) -> npt.NDArray[np.int64]:
     return labels
 
 
-def _describe(
-    texts: Sequence[str], words: Sequence[Words], hints: Sequence[Hints]
-) -> npt.NDArray[np.uint32]:
+def _describe(texts: Sequence[str], words: Sequence[Words], hints: Sequence[Hints]) -> Uints:
     """Return the rows of weights that describe each word."""
     kinds: dict[str, int] = {"": 0}  # two words that are none stand before and behind each text
     padded, hinted = [0, 0], [[0, 0], [0, 0]]

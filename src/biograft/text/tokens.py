@@ -18,8 +18,8 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Flags, Floats, Ints, Uint64s, Uints
 from biograft.compute import njit
 from biograft.kb.names import APOSTROPHES, HAN_RANGES
 
@@ -65,11 +65,8 @@ def _converter() -> Any:
     return OpenCC("t2s")
 
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Codes = npt.NDArray[np.uint32]
-Hashes = npt.NDArray[np.uint64]
+Codes = Uints
+Hashes = Uint64s
 
 UNKNOWN, WORD, MARK, SINGLE, TAIL, QUOTE, SPACE, BREAK, INVISIBLE, SEVERAL = range(10)
 _KIND_SHIFT, _LETTER = 24, (1 << 24) - 1
@@ -145,6 +142,57 @@ def hash_words(words: Sequence[str]) -> Hashes:
     states = (states ^ (states >> _HALF)) * HASH_STEP
     hashes: Hashes = (states ^ (states >> _HALF)) | np.uint64(1)
     return hashes
+
+
+def positions_in(hashes: Hashes, known: Hashes) -> Ints:
+    """Return the position of each hash among known ones; -1 where it is none of them.
+
+    Args:
+        hashes: Hashes.
+        known: Hashes in ascending order, at least one.
+    """
+    at = np.searchsorted(known, hashes) % len(known)
+    return np.where(known[at] == hashes, at, -1)
+
+
+_SLOT_SHIFT = np.uint64(20)
+
+
+def hash_slots(keys: Hashes) -> Hashes:
+    """Return an open hash table of distinct keys, at most half full; 0 is empty.
+
+    Args:
+        keys: Hashes; 0 is none.
+    """
+    keys = np.unique(keys[keys > 0])
+    size = 1 << max(4, int(2 * len(keys)).bit_length())
+    slots = np.zeros(size, np.uint64)
+    mask, step = np.uint64(size - 1), np.uint64(0)
+    left = keys
+    while len(left):
+        at = ((left >> _SLOT_SHIFT) + step) & mask
+        free = np.flatnonzero(slots[at] == 0)
+        slots[at[free]] = left[free]  # of several with one slot, the last stays
+        left = left[slots[at] != left]
+        step += np.uint64(1)
+    return slots
+
+
+@njit()
+def slot_of(slots: Hashes, key: Any) -> Any:
+    """Return the slot of a key, -1 if there is none.
+
+    Args:
+        slots: Table of ``hash_slots``.
+        key: The key.
+    """
+    mask = np.uint64(len(slots) - 1)
+    at = (key >> _SLOT_SHIFT) & mask
+    while slots[at]:
+        if slots[at] == key:
+            return np.int64(at)
+        at = (at + np.uint64(1)) & mask
+    return np.int64(-1)
 
 
 @njit(inline="always")

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Flags, Ints
 from biograft.artifacts import check_ends, check_length, check_range, open_array, save_array
-from biograft.errors import ConfigError, StoreError
+from biograft.errors import StoreError
 
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.integer[Any]]
 
 _KINDS = (np.uint16, np.uint32, np.int64)
@@ -40,7 +39,6 @@ def build_levels(tokens: Numbers, ends: Numbers) -> tuple[Ints, Ints, Ints]:
     """
     stops = np.asarray(ends, np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), stops[:-1]]) if len(stops) else stops
-    _check(tokens, starts, stops)
     at = np.zeros(len(stops), np.int64)  # the node that each sequence has reached
     levels = [np.zeros(1, np.int64)]
     n_children = []
@@ -156,10 +154,6 @@ class FlatTrie:
 
     def subset(self, keep: Flags) -> tuple[FlatTrie, Ints]:
         """Return the trie of some sequences, and their indices in this one, ascending."""
-        if keep.shape != (self.n_sequences,):
-            raise ConfigError(
-                f"keep: expected {self.n_sequences:,} flags, one a sequence, found {keep.shape}"
-            )
         indices = np.flatnonzero(keep)
         used = np.zeros(self.n_nodes, np.bool_)
         used[0] = True
@@ -191,14 +185,6 @@ class FlatTrie:
         except ValueError as error:
             raise StoreError(f"{folder}: damaged trie ({error}); make it again") from error
         return cls(tokens, children, ends)
-
-
-def _check(tokens: Numbers, starts: Ints, stops: Ints) -> None:
-    fits = bool((stops >= starts).all()) and (int(stops[-1]) if len(stops) else 0) == len(tokens)
-    if not fits:
-        raise ConfigError(f"ends: expected ascending numbers up to {len(tokens):,}, the tokens")
-    if len(tokens) and int(tokens.min()) < 0:
-        raise ConfigError(f"tokens: expected numbers of at least 0, found {int(tokens.min())}")
 
 
 def _check_arrays(tokens: Numbers, children: Numbers, ends: Numbers) -> None:

@@ -9,7 +9,6 @@ import codecs
 import contextlib
 import io
 import re
-import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from biograft.errors import EncodingError, InputError
 from biograft.kb.sources.files import (
+    ReadStream,
     max_value,
     open_bytes,
     open_zip,
@@ -95,11 +95,6 @@ class VirtualFile(_Path):
         return SimpleNamespace(st_size=self.size)
 
 
-def standard_input() -> VirtualFile:
-    """Read standard input into memory."""
-    return VirtualFile.of_bytes("stdin", sys.stdin.buffer.read())
-
-
 def zip_members(path: Path) -> Iterator[VirtualFile]:
     """Read the files of a zip archive, sorted by name, each into memory."""
     with open_zip(path) as archive:
@@ -140,7 +135,7 @@ def transcoded(path: Path, encoding: str) -> VirtualFile:
     )
 
 
-class _Utf8Stream(io.RawIOBase):
+class _Utf8Stream(ReadStream):
     """The text of a file in another encoding, as bytes of UTF-8."""
 
     def __init__(self, path: Path, encoding: str) -> None:
@@ -151,9 +146,6 @@ class _Utf8Stream(io.RawIOBase):
         self._file = open_bytes(self._path)
         self._decoder = codecs.getincrementaldecoder(self._encoding)()
         self._rest, self._line, self._ended = b"", 1, False
-
-    def readable(self) -> bool:
-        return True
 
     def seekable(self) -> bool:
         return True
@@ -174,11 +166,6 @@ class _Utf8Stream(io.RawIOBase):
         size = len(self._rest) if size < 0 else size
         data, self._rest = self._rest[:size], self._rest[size:]
         return data
-
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
     def _fill(self) -> None:
         data = self._file.read(_BLOCK)

@@ -22,18 +22,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Int32s, Ints, Uints
 from biograft.artifacts import check_outer_ends
 from biograft.compute import njit
-from biograft.text.tokens import (
-    GREEK,
-    Codes,
-    Hashes,
-    Ints,
-    Tokens,
-    find_tokens,
-    hash_word,
-    join_texts,
-)
+from biograft.text.tokens import GREEK, Codes, Hashes, Tokens, find_tokens, hash_word, join_texts
 
 _SINGULARS = frozenset(
     """
@@ -151,9 +143,6 @@ def word_form(word: str) -> str:
         form = singular(form)
     return form if form == word else word_form(form)  # a form is its own form
 
-
-Uints = npt.NDArray[np.uint32]
-Int32s = npt.NDArray[np.int32]
 
 _HALF, _LOW, _ONE = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
 T = TypeVar("T", bound=np.generic)
@@ -513,7 +502,7 @@ def _fill(keys: Hashes, values: Int32s, hashes: Hashes, forms: Int32s) -> None:
 
 
 @njit(work=lambda words, *_: 4 * len(words))
-def hash_surfaces(hashes: Hashes) -> npt.NDArray[np.uint32]:
+def hash_surfaces(hashes: Hashes) -> Uints:
     """Return a hash of the tokens of each name, as written; a token 0 separates names."""
     surfaces = np.zeros(len(hashes) + 1, np.uint32)
     n, state = 0, np.uint64(0)

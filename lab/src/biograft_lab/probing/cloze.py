@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from biograft.arrays import Flags
 from biograft.metrics import Difference, Interval, bootstrap_interval, paired_bootstrap
-from biograft.metrics.linking import Flags, Values
+from biograft.metrics.linking import Values
 from biograft.models.masked_lm import MaskedLanguageModel
 from biograft.progress import Progress
 from biograft_lab.probing.cloze_decoding import Filling, decode

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Int32s
 from biograft.errors import ConfigError, FormatError, nearest
-from biograft.graph.triples import Ints, Triples, read_triples
+from biograft.graph.triples import Triples, read_triples
 from biograft.kb.names import HAN
 from biograft.kb.sources.files import read_lines
 from biograft_lab.probing.config import QueryConfig
@@ -133,7 +134,7 @@ def build_queries(
 class _QueryNames:
     """The name of each concept in queries; equal names are one text."""
 
-    of_concept: Ints  # (concepts,): index in texts; -1: no name
+    of_concept: Int32s  # (concepts,): index in texts; -1: no name
     texts: list[str]
 
 
@@ -174,7 +175,7 @@ def _query_names(base: KnowledgeBase, triples: Triples, languages: tuple[str, ..
 
 def _cloze_pairs(
     of_relation: Triples, names: _QueryNames, masked: str
-) -> list[tuple[str, int, Ints]]:
+) -> list[tuple[str, int, Int32s]]:
     """Return (blank side, name at the other side, rows of right concepts), each pair once."""
     pairs = []
     for side, given, answers in (
@@ -186,7 +187,7 @@ def _cloze_pairs(
     return pairs
 
 
-def _grouped(keys: Ints, values: Ints) -> Iterator[tuple[int, Ints]]:
+def _grouped(keys: Int32s, values: Int32s) -> Iterator[tuple[int, Int32s]]:
     """Yield each key with its distinct values, both ascending."""
     if not len(keys):
         return

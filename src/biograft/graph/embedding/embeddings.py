@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Array, Bytes
 from biograft.artifacts import (
     MANIFEST,
     ArtifactKind,
@@ -39,7 +39,7 @@ _ALIGNMENT = 8
 
 
 def write_tensors(
-    path: Path, arrays: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str] | None = None
+    path: Path, arrays: Mapping[str, Array], metadata: Mapping[str, str] | None = None
 ) -> None:
     """Write arrays by name; the file appears when it is complete.
 
@@ -67,7 +67,7 @@ def write_tensors(
             file.write(np.ascontiguousarray(little).reshape(-1).view(np.uint8).data)
 
 
-def read_tensors(path: Path) -> dict[str, npt.NDArray[Any]]:
+def read_tensors(path: Path) -> dict[str, Array]:
     """Memory-map the arrays of a file; raise ``ValueError`` if it is damaged.
 
     Args:
@@ -89,7 +89,7 @@ def read_tensors(path: Path) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def _map(data: npt.NDArray[np.uint8], name: str, entry: Any) -> npt.NDArray[Any]:
+def _map(data: Bytes, name: str, entry: Any) -> Array:
     try:
         first, last = entry["data_offsets"]
         kind, shape = np.dtype(_KINDS[entry["dtype"]]), tuple(entry["shape"])

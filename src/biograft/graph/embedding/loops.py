@@ -17,11 +17,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Array, Bytes, Int32s, Ints
 from biograft.compute import n_cores, njit
 from biograft.graph.config import (
     BOUNDS,
@@ -36,10 +36,6 @@ from biograft.graph.config import (
 )
 from biograft.graph.triples import Triples
 
-I32: TypeAlias = npt.NDArray[np.int32]
-I64: TypeAlias = npt.NDArray[np.int64]
-Floats = npt.NDArray[Any]
-"""32 bits in training, 64 bits in tests against definitions."""
 FAST = {"reassoc", "contract", "nsz"}
 """Optimisations allowed for sums; NaN and infinity are preserved."""
 L1, L2, L2_SQUARED = range(len(NORMS))
@@ -76,9 +72,9 @@ def run_parallel(loop: Callable[..., Any], n: int, *arguments: Any) -> None:
 class Tables(NamedTuple):
     """The vectors and projections of a model."""
 
-    entity: Floats  # (entities, dim)
-    relation: Floats  # (relations, width)
-    projection: Floats  # (relations, dim, width); without relations for TransE
+    entity: Array  # (entities, dim)
+    relation: Array  # (relations, width)
+    projection: Array  # (relations, dim, width); without relations for TransE
 
 
 def table_shapes(
@@ -115,9 +111,9 @@ def all_finite(tables: Tables) -> bool:
 class NegativeSampler(NamedTuple):
     """Entities, probabilities and known triples for sampling negatives."""
 
-    pool: I32  # entities to sample from
-    head_probability: npt.NDArray[np.float64]  # (relations,): probability to replace the head
-    known: I64  # hash table of true triples, -1 where empty; of size 1 if unfiltered
+    pool: Int32s  # entities to sample from
+    head_probability: Array  # (relations,): probability to replace the head
+    known: Ints  # hash table of true triples, -1 where empty; of size 1 if unfiltered
     n_entities: int
     n_relations: int
 
@@ -144,7 +140,7 @@ def make_sampler(train: Triples, config: SamplingConfig) -> NegativeSampler:
     return NegativeSampler(pool, probability, known, train.n_entities, n_relations)
 
 
-def bernoulli_probabilities(train: Triples) -> npt.NDArray[np.float64]:
+def bernoulli_probabilities(train: Triples) -> Array:
     """Return the probability to replace the head: tph / (tph + hpt), as in TransH.
 
     tph is the mean number of tails per head of a relation, hpt that of heads per tail: the
@@ -166,7 +162,7 @@ def bernoulli_probabilities(train: Triples) -> npt.NDArray[np.float64]:
     return np.where(total > 0, tails / np.maximum(total, 1), 0.5)
 
 
-def triple_keys(triples: Triples) -> I64:
+def triple_keys(triples: Triples) -> Ints:
     """Return a unique integer for each triple.
 
     Args:
@@ -198,7 +194,7 @@ def splitmix64(number: np.uint64) -> np.uint64:
 
 
 @njit()
-def _slot(known: I64, key: Any) -> Any:
+def _slot(known: Ints, key: Any) -> Any:
     mask = len(known) - 1
     index: Any = np.int64(splitmix64(np.uint64(key)) & np.uint64(mask))
     while known[index] != -1 and known[index] != key:
@@ -207,7 +203,7 @@ def _slot(known: I64, key: Any) -> Any:
 
 
 @njit()
-def _fill(known: I64, keys: Any) -> None:
+def _fill(known: Ints, keys: Any) -> None:
     for key in keys:
         known[_slot(known, key)] = key
 
@@ -258,17 +254,17 @@ def _sample_negative(
 class TripleBatch(NamedTuple):
     """True triples, ordered by relation for TransR, and their corrupted triples."""
 
-    heads: I32
-    relations: I32
-    tails: I32
-    entities: I32  # (batch, negatives): the replacing entity
-    sides: npt.NDArray[np.uint8]  # (batch, negatives): 0 replaces the head, 1 the tail
+    heads: Int32s
+    relations: Int32s
+    tails: Int32s
+    entities: Int32s  # (batch, negatives): the replacing entity
+    sides: Bytes  # (batch, negatives): 0 replaces the head, 1 the tail
 
 
 def sample_negatives(
     sampler: NegativeSampler,
-    true: tuple[I32, I32, I32],
-    positions: I64,
+    true: tuple[Int32s, Int32s, Int32s],
+    positions: Ints,
     seed: np.uint64,
     n_negatives: int,
 ) -> TripleBatch:
@@ -296,7 +292,7 @@ def _sample_negatives(
     last: int,
     sampler: NegativeSampler,
     batch: TripleBatch,
-    positions: I64,
+    positions: Ints,
     seed: np.uint64,
 ) -> None:
     n_negatives = batch.entities.shape[1]
@@ -333,15 +329,15 @@ def make_loss_rules(model: ModelConfig, loss: LossConfig) -> LossRules:
 class GradientBuffers(NamedTuple):
     """Gradients of a batch, a slot per entity of each triple; rows are -1 for zero gradients."""
 
-    rows: I32  # (batch, 2 + negatives)
-    entity: Floats  # (batch, 2 + negatives, dim)
-    relation: Floats  # (batch, width)
-    projected: Floats  # (batch, 2 + negatives, width): vectors in the relation's space
-    lengths: Floats  # (batch, 2 + negatives): norm before clipping, 0 if not clipped
-    gradients: Floats  # (batch, 2 + negatives, width): of the projected vectors
-    scores: Floats  # (batch, 1 + negatives)
-    weights: Floats  # (batch, 1 + negatives): gradients of the loss by the scores
-    losses: npt.NDArray[np.float64]  # (batch,)
+    rows: Int32s  # (batch, 2 + negatives)
+    entity: Array  # (batch, 2 + negatives, dim)
+    relation: Array  # (batch, width)
+    projected: Array  # (batch, 2 + negatives, width): vectors in the relation's space
+    lengths: Array  # (batch, 2 + negatives): norm before clipping, 0 if not clipped
+    gradients: Array  # (batch, 2 + negatives, width): of the projected vectors
+    scores: Array  # (batch, 1 + negatives)
+    weights: Array  # (batch, 1 + negatives): gradients of the loss by the scores
+    losses: Array  # (batch,)
 
 
 def make_buffers(tables: Tables, n_triples: int, n_negatives: int) -> GradientBuffers:
@@ -369,7 +365,7 @@ def make_buffers(tables: Tables, n_triples: int, n_negatives: int) -> GradientBu
 
 
 @njit(fastmath=FAST)
-def distance(head: Floats, relation: Floats, tail: Floats, norm: int) -> Any:
+def distance(head: Array, relation: Array, tail: Array, norm: int) -> Any:
     """Return the distance from head plus relation to tail.
 
     Args:
@@ -391,8 +387,8 @@ def distance(head: Floats, relation: Floats, tail: Floats, norm: int) -> Any:
 
 @njit(fastmath=FAST)
 def _add_gradients(
-    triple: tuple[Floats, Floats, Floats],
-    out: tuple[Floats, Floats, Floats],
+    triple: tuple[Array, Array, Array],
+    out: tuple[Array, Array, Array],
     norm: int,
     factor: Any,
     length: Any,
@@ -421,7 +417,7 @@ def _add_gradients(
 
 
 @njit(fastmath=FAST)
-def project(vector: Floats, matrix: Floats, out: Floats) -> None:
+def project(vector: Array, matrix: Array, out: Array) -> None:
     """Multiply a row vector with a relation's matrix, four rows at a time.
 
     Args:
@@ -447,7 +443,7 @@ def project(vector: Floats, matrix: Floats, out: Floats) -> None:
 
 
 @njit(fastmath=FAST)
-def clip_norm(vector: Floats) -> Any:
+def clip_norm(vector: Array) -> Any:
     """Scale a vector to norm 1 if it is longer.
 
     Args:
@@ -469,7 +465,7 @@ def clip_norm(vector: Floats) -> Any:
 
 @njit(fastmath=FAST)
 def _backpropagate(
-    gradient: Floats, projected: Floats, length: Any, matrix: Floats, out: Floats
+    gradient: Array, projected: Array, length: Any, matrix: Array, out: Array
 ) -> None:
     """Backpropagate the gradient of a projected vector through clipping and its matrix.
 
@@ -510,7 +506,7 @@ def sigmoid(x: float) -> Any:
 
 
 @njit(fastmath=FAST)
-def loss_gradients(scores: Floats, gradients: Floats, n_triples: int, rules: LossRules) -> Any:
+def loss_gradients(scores: Array, gradients: Array, n_triples: int, rules: LossRules) -> Any:
     """Compute the loss of a triple and its gradients by the scores.
 
     Margin ranking is the mean over pairs; the self-adversarial loss has fixed weights and is the
@@ -552,7 +548,7 @@ def loss_gradients(scores: Floats, gradients: Floats, n_triples: int, rules: Los
 
 
 @njit()
-def _slots(sides: npt.NDArray[np.uint8], k: int) -> tuple[int, int]:
+def _slots(sides: Bytes, k: int) -> tuple[int, int]:
     """Return the slots of head and tail of the true triple (0) or a corrupted one."""
     if k == 0:
         return 0, 1
@@ -641,7 +637,7 @@ def _batch_gradients(
 
 
 def projection_gradients(
-    tables: Tables, starts: I64, buffers: GradientBuffers, out: Floats
+    tables: Tables, starts: Ints, buffers: GradientBuffers, out: Array
 ) -> None:
     """Sum the gradients of projections over runs of triples of one relation.
 
@@ -658,7 +654,7 @@ def projection_gradients(
 
 @njit(fastmath=FAST)
 def _sum_matrices(
-    top: int, bottom: int, tables: Tables, starts: I64, buffers: GradientBuffers, out: Floats
+    top: int, bottom: int, tables: Tables, starts: Ints, buffers: GradientBuffers, out: Array
 ) -> None:
     for first in range(top, bottom, _ROWS_AT_ONCE):
         last = min(bottom, first + _ROWS_AT_ONCE)
@@ -680,8 +676,8 @@ def _sum_matrices(
 class Moments(NamedTuple):
     """Optimiser state of a table."""
 
-    first: Floats  # (rows, size) for Adam, else empty
-    second: Floats  # (rows, size); (rows, 1) for row-wise Adagrad
+    first: Array  # (rows, size) for Adam, else empty
+    second: Array  # (rows, size); (rows, 1) for row-wise Adagrad
 
 
 class UpdateRule(NamedTuple):
@@ -700,13 +696,13 @@ class UpdateRule(NamedTuple):
 class RowGroups(NamedTuple):
     """Slots of a batch's gradients, grouped by row of a table."""
 
-    rows: I32  # (touched,)
-    starts: I32  # (touched + 1,)
-    order: I32  # slots, by row
-    group_of: I32  # (rows of the table,): -1 for a row without gradients
+    rows: Int32s  # (touched,)
+    starts: Int32s  # (touched + 1,)
+    order: Int32s  # slots, by row
+    group_of: Int32s  # (rows of the table,): -1 for a row without gradients
 
 
-def make_moments(table: Floats, config: OptimiserConfig) -> Moments:
+def make_moments(table: Array, config: OptimiserConfig) -> Moments:
     """Allocate the optimiser state of a table.
 
     Args:
@@ -746,7 +742,7 @@ def make_update_rule(config: OptimiserConfig, step: int, bound: str) -> UpdateRu
 
 
 @njit()
-def _group_rows(slots: I32, group_of: I32) -> RowGroups:
+def _group_rows(slots: Int32s, group_of: Int32s) -> RowGroups:
     """Group slots by row; ``group_of`` is -1 for every row before."""
     rows = np.empty(len(slots), np.int32)
     counts = np.zeros(len(slots) + 1, np.int32)
@@ -771,7 +767,7 @@ def _group_rows(slots: I32, group_of: I32) -> RowGroups:
 
 
 @njit(fastmath=FAST)
-def _sum_gradients(slots: Floats, groups: RowGroups, group: int) -> Any:
+def _sum_gradients(slots: Array, groups: RowGroups, group: int) -> Any:
     """Sum the gradients of a row into the first of its slots, in their order."""
     total = slots[groups.order[groups.starts[group]]]
     for slot in range(groups.starts[group] + 1, groups.starts[group + 1]):
@@ -782,7 +778,7 @@ def _sum_gradients(slots: Floats, groups: RowGroups, group: int) -> Any:
 
 
 @njit(fastmath=FAST)
-def _normalise(row: Floats, bound: int) -> None:
+def _normalise(row: Array, bound: int) -> None:
     if bound == FREE:
         return
     total = row.dtype.type(0)
@@ -796,7 +792,7 @@ def _normalise(row: Floats, bound: int) -> None:
 
 
 @njit(fastmath=FAST)
-def _adam(row: Floats, gradient: Floats, first: Floats, second: Floats, rule: UpdateRule) -> None:
+def _adam(row: Array, gradient: Array, first: Array, second: Array, rule: UpdateRule) -> None:
     kind = row.dtype.type
     beta1, beta2 = kind(rule.beta1), kind(rule.beta2)
     rate = kind(rule.rate / rule.correction1)
@@ -809,7 +805,7 @@ def _adam(row: Floats, gradient: Floats, first: Floats, second: Floats, rule: Up
 
 
 @njit(fastmath=FAST)
-def _adagrad(row: Floats, gradient: Floats, second: Floats, rule: UpdateRule) -> None:
+def _adagrad(row: Array, gradient: Array, second: Array, rule: UpdateRule) -> None:
     rate, epsilon = row.dtype.type(rule.rate), row.dtype.type(rule.epsilon)
     if rule.kind == ADAGRAD:
         for a in range(len(row)):
@@ -829,8 +825,8 @@ def _adagrad(row: Floats, gradient: Floats, second: Floats, rule: UpdateRule) ->
 def _step_rows(
     first: int,
     last: int,
-    table: Floats,
-    gradients: Floats,
+    table: Array,
+    gradients: Array,
     groups: RowGroups,
     moments: Moments,
     rule: UpdateRule,
@@ -856,12 +852,12 @@ def _step_rows(
 
 
 def step_table(
-    table: Floats,
-    slots: I32,
-    gradients: Floats,
+    table: Array,
+    slots: Int32s,
+    gradients: Array,
     moments: Moments,
     rule: UpdateRule,
-    group_of: I32,
+    group_of: Int32s,
 ) -> None:
     """Make one step of the optimiser on a table. All but Adam update only rows with gradients.
 

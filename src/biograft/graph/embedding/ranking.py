@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Array, Ints
 from biograft.compute import njit
 from biograft.errors import InputError
 from biograft.graph.config import COMPILED, GRAPH_MODELS, NORMS, ModelConfig
 from biograft.graph.embedding.loops import (
     FAST,
     L1,
-    Floats,
     Tables,
     all_finite,
     clip_norm,
@@ -29,7 +28,6 @@ from biograft.graph.embedding.loops import (
 from biograft.graph.triples import Triples
 from biograft.progress import Progress
 
-I64 = npt.NDArray[np.int64]
 SIDES = ("tail", "head")
 _BLOCK = 16
 """Dimensions after which a candidate that is already too far is skipped."""
@@ -38,17 +36,17 @@ _BLOCK = 16
 class RankCounts(NamedTuple):
     """Number of candidates closer than the true entity of each triple, and equally close."""
 
-    better: I64
-    equal: I64
+    better: Ints
+    equal: Ints
 
 
 class _RankingQueries(NamedTuple):
     """Query vectors, true answers, and the range of other known answers."""
 
-    origins: Floats  # (queries, width)
-    answers: I64  # (queries,): rows of the table of candidates
-    starts: I64  # (queries,): of known answers
-    ends: I64
+    origins: Array  # (queries, width)
+    answers: Ints  # (queries,): rows of the table of candidates
+    starts: Ints  # (queries,): of known answers
+    ends: Ints
 
 
 def rank_triples(
@@ -115,8 +113,8 @@ def rank_triples(
 
 
 def _prepare(
-    tables: Tables, config: ModelConfig, vectors: Floats, anchors: I64, relation: int, side: str
-) -> tuple[Floats, Floats]:
+    tables: Tables, config: ModelConfig, vectors: Array, anchors: Ints, relation: int, side: str
+) -> tuple[Array, Array]:
     """Return the candidates in a relation's space, and where the answers of anchors should be."""
     if side == "head" and config.inverse:
         relation += len(tables.relation) // 2
@@ -140,7 +138,7 @@ def _prepare(
 
 @njit()
 def _project_all(
-    first: int, last: int, vectors: Floats, matrix: Floats, clamp: bool, out: Floats
+    first: int, last: int, vectors: Array, matrix: Array, clamp: bool, out: Array
 ) -> None:
     for k in range(first, last):
         project(vectors[k], matrix, out[k])
@@ -149,7 +147,7 @@ def _project_all(
 
 
 @njit(fastmath=FAST)
-def _bounded_distance(origin: Floats, other: Floats, norm: int, limit: Any) -> Any:
+def _bounded_distance(origin: Array, other: Array, norm: int, limit: Any) -> Any:
     """Return the distance of two vectors (squared but for L1), or a bound above the limit."""
     total = origin.dtype.type(0)
     for first in range(0, len(origin), _BLOCK):
@@ -171,9 +169,9 @@ def _bounded_distance(origin: Floats, other: Floats, norm: int, limit: Any) -> A
 def _count(
     first: int,
     last: int,
-    table: Floats,
+    table: Array,
     queries: _RankingQueries,
-    known: I64,
+    known: Ints,
     norm: int,
     out: RankCounts,
 ) -> None:
@@ -198,7 +196,7 @@ def _count(
 CUTOFFS = (1, 3, 10)
 TIES = ("realistic", "optimistic", "pessimistic")
 
-Ranks = npt.NDArray[np.float64]
+Ranks = Array
 
 
 @dataclass(frozen=True, slots=True)

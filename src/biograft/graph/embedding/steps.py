@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from biograft.arrays import Array
 from biograft.graph.config import PROJECTED, GraphRecipe
 from biograft.graph.embedding.loops import (
-    Floats,
     Moments,
     Tables,
     TripleBatch,
@@ -43,9 +43,9 @@ class EmbeddingRun:
         """The epoch of the final vectors."""
         return max(self.valid_mrr, key=lambda each: each[1], default=(self.epoch, 0.0))[0]
 
-    def arrays(self) -> dict[str, Floats]:
+    def arrays(self) -> dict[str, Array]:
         """Return vectors and optimiser state by the names that they are saved by."""
-        arrays: dict[str, Floats] = self.tables._asdict()
+        arrays: dict[str, Array] = self.tables._asdict()
         for name, moments in zip(Tables._fields, self.moments, strict=True):
             arrays |= {f"{name}.{part}": array for part, array in moments._asdict().items()}
         if self.best is not None:
@@ -88,7 +88,7 @@ def new_run(
     return EmbeddingRun(tables, tuple(make_moments(table, recipe.optimiser) for table in tables))
 
 
-def _directions(rng: np.random.Generator, n_rows: int, size: int) -> Floats:
+def _directions(rng: np.random.Generator, n_rows: int, size: int) -> Array:
     rows = rng.random((n_rows, size), np.float32)
     rows *= 2
     rows -= 1

@@ -64,31 +64,30 @@ def _limit(name: str) -> int:
     return int(setting) * _MIB
 
 
-def is_expanded(packed: int, unpacked: int) -> bool:
-    """Whether a file of ``packed`` bytes must not expand to ``unpacked`` bytes.
-
-    Args:
-        packed: Bytes of the file.
-        unpacked: Bytes that it expands to.
-    """
-    return unpacked > max_expansion() and unpacked > RATIO * packed
-
-
 class ExpansionLimit:
     """Checks the expansion of one file while it is read."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._max_bytes = path, max_expansion()
 
-    def check(self, packed: int, unpacked: int, action: str = "unpacked") -> None:
-        """Raise an ``InputError`` if ``packed`` bytes have expanded to too many.
+    def exceeds(self, packed: int, unpacked: int) -> bool:
+        """Return whether data becomes too large.
 
         Args:
-            packed: Bytes read of the file.
+            packed: Bytes of it that were read.
             unpacked: Bytes that they became.
-            action: What made them more, for the error.
         """
-        if unpacked > self._max_bytes and unpacked > RATIO * packed:
+        return unpacked > self._max_bytes and unpacked > RATIO * packed
+
+    def check(self, packed: int, unpacked: int, action: str = "unpacked") -> None:
+        """Raise an error if data becomes too large.
+
+        Args:
+            packed: Bytes of it that were read.
+            unpacked: Bytes that they became.
+            action: What is done to it, for the message.
+        """
+        if self.exceeds(packed, unpacked):
             raise InputError(
                 f"becomes more than {self._max_bytes // _MIB} MiB and {RATIO} times its size when "
                 f"{action}",
@@ -195,7 +194,7 @@ def open_bytes(path: Path) -> IO[bytes]:
         raw.seek(max(packed - 4, 0))
         size = int.from_bytes(raw.read(), "little")  # of the last member, modulo 4 GiB
         raw.seek(0)
-        if is_expanded(packed, size):
+        if ExpansionLimit(path).exceeds(packed, size):
             # fail before the first of very many rows is read
             with path.open("rb") as again, _unpacked(path, again) as file:
                 while file.read(_READ_BYTES):
@@ -334,15 +333,26 @@ def open_tar(path: Path) -> Iterator[tarfile.TarFile]:
         ) from error
 
 
-class _UnpackedFile(io.RawIOBase):
+class ReadStream(io.RawIOBase):
+    """A stream of bytes that defines ``read``."""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        """Read bytes into a buffer; return their number."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _UnpackedFile(ReadStream):
     """The decompressed bytes of a file, within the expansion limit."""
 
     def __init__(self, path: Path, raw: IO[bytes], file: IO[bytes]) -> None:
         self._path, self._raw, self._file = path, raw, file
         self._expansion, self._n_read = ExpansionLimit(path), 0
-
-    def readable(self) -> bool:
-        return True
 
     def read(self, size: int = -1) -> bytes:
         try:
@@ -359,11 +369,6 @@ class _UnpackedFile(io.RawIOBase):
         self._n_read += len(data)
         self._expansion.check(self._raw.tell(), self._n_read)
         return data
-
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
     def tell(self) -> int:
         return self._raw.tell()
@@ -512,22 +517,18 @@ def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
         raise ConfigError(f"no encoding is called {encoding!r}") from error
     except UnicodeDecodeError as error:
         line = first + data.count(b"\n", 0, error.start)
+        guess = "gb18030" if is_gb18030(data[:HEAD_BYTES]) else "latin-1"
         raise EncodingError(
             f"byte 0x{data[error.start]:02x} is not {encoding}",
             path=path,
             line=line,
             text=data.split(b"\n")[line - first].decode(encoding, errors="replace"),
-            remedy=f"name the encoding ({_guess(data)})",
+            remedy=f"name the encoding (encoding {guess}?)",
         ) from error
     except UnicodeError as error:  # codecs that are not for files, such as idna
         raise EncodingError(
             f"is not {encoding} ({error})", path=path, line=first, remedy="name another encoding"
         ) from error
-
-
-def _guess(data: bytes) -> str:
-    """Return a remedy that suggests an encoding of the bytes."""
-    return "encoding gb18030?" if is_gb18030(data[:HEAD_BYTES]) else "encoding latin-1?"
 
 
 _COMMON_CHINESE = range(0xB0, 0xD8)

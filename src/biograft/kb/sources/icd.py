@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 from biograft.errors import FormatError
 from biograft.kb.names import language_code, language_of_script
 from biograft.kb.records import IS_A, Facts, IdKind, IdRecord, NameKind, Record
-from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.format import Format, Item, SourceConfig
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.table import header_of, named_rows
 from biograft.kb.sources.xml_records import read_xml_records, root_name
@@ -70,11 +70,6 @@ class _Code:
             yield facts.type(*self.chapter)
         for parent in self.parents:
             yield facts.relation(IS_A, f"{prefix}:{parent}")
-
-
-def recognise_tabular(probe: Probe) -> bool:
-    """The root element is that of the tabular list."""
-    return root_name(probe.text) == _TABULAR
 
 
 def read_tabular(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
@@ -148,7 +143,9 @@ def _diagnoses(
             yield _Code(longer, f"{name}, {meaning}", (code,), chapter=chapter)
 
 
-TABULAR = Format(recognise_tabular, read_tabular, languages_inside=False)
+TABULAR = Format(
+    lambda probe: root_name(probe.text) == _TABULAR, read_tabular, languages_inside=False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +157,6 @@ class _Class:
     language: str
     modifiers: tuple[tuple[str, frozenset[str]], ...]
     """The modifiers of its codes, each with the classes that apply; none: all apply."""
-
-
-def recognise_claml(probe: Probe) -> bool:
-    """The root element is ClaML."""
-    return root_name(probe.text) == _CLAML
 
 
 def read_claml(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
@@ -252,16 +244,11 @@ def _chapter_of(code: _Code, classes: dict[str, _Class]) -> tuple[str, str]:
     return code.code, code.name
 
 
-CLAML = Format(recognise_claml, read_claml)
+CLAML = Format(lambda probe: root_name(probe.text) == _CLAML, read_claml)
 
 
 _LINEARISATION = ("Foundation URI", "Code", "BlockId", "Title", "ClassKind", "DepthInKind")
 _DASHES = re.compile(r"(?:-(?:\s+|$))*")
-
-
-def recognise_linearisation(probe: Probe) -> bool:
-    """A header with the columns of a simple tabulation of ICD-11."""
-    return header_of(probe).issuperset(_LINEARISATION)
 
 
 def read_linearisation(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
@@ -294,4 +281,8 @@ def read_linearisation(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         above += [above[-1] if above else code] * (depth - len(above)) + [code]
 
 
-LINEARISATION = Format(recognise_linearisation, read_linearisation, languages_inside=False)
+LINEARISATION = Format(
+    lambda probe: header_of(probe).issuperset(_LINEARISATION),
+    read_linearisation,
+    languages_inside=False,
+)

@@ -253,11 +253,17 @@ class JsonStream:
 
 @dataclass(frozen=True, slots=True)
 class JsonRow:
-    """A JSON object, with its line number and the text of the line."""
+    """An object of a file."""
 
     line: int
-    value: dict[str, Any]
-    text: str
+    value: Any
+    written: str = ""
+    """Its text, where it is known, or what it is called."""
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        return self.written or json.dumps(self.value, ensure_ascii=False)
 
 
 def first_object(text: str) -> dict[str, Any]:
@@ -290,6 +296,25 @@ def is_list(path: Path, encoding: str = "utf-8") -> bool:
     return first.lstrip().startswith("[")
 
 
+def list_objects(stream: JsonStream, log: ReadLog, path: Path) -> Iterator[JsonRow]:
+    """Read the objects of the list that comes next in a file; other values are rejected.
+
+    Args:
+        stream: The file.
+        log: Counts elements read, and rejected by reason.
+        path: The file, for the log.
+    """
+    for number in stream.elements():
+        log.read(fraction=stream.fraction)
+        row = JsonRow(number, stream.value())
+        if stream.has_surrogate:
+            log.reject("holds half a surrogate pair", number, row.text, path=path)
+        elif isinstance(row.value, dict):
+            yield row
+        else:
+            log.reject("not a JSON object", number, row.text, path=path)
+
+
 def read_objects(path: Path, log: ReadLog, encoding: str = "utf-8") -> Iterator[JsonRow]:
     """Read the objects of a JSON lines file, or of a JSON list; other values are rejected.
 
@@ -301,14 +326,7 @@ def read_objects(path: Path, log: ReadLog, encoding: str = "utf-8") -> Iterator[
     log.opened(path)
     if is_list(path, encoding):
         with JsonStream(path, encoding, log) as stream:
-            for number in stream.elements():
-                log.read()
-                value = stream.value(valid_unicode=True)
-                text = json.dumps(value, ensure_ascii=False)
-                if isinstance(value, dict):
-                    yield JsonRow(number, value, text)
-                else:
-                    log.reject("not a JSON object", number, text, path=path)
+            yield from list_objects(stream, log, path)
             stream.finish()
         return
     objects = _Objects()

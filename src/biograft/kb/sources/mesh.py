@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 from biograft.errors import FormatError
 from biograft.kb.names import language_code
 from biograft.kb.records import IS_A, Facts, IdKind, NameKind, NameRecord, Record, RelationRecord
-from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.format import Format, Item, SourceConfig
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.xml_records import XmlRecord, read_xml_records, root_name
 
@@ -200,11 +200,6 @@ Trees: TypeAlias = dict[str, tuple[str, int]]
 """Tree number -> the record that has it, and its line."""
 
 
-def recognise(probe: Probe) -> bool:
-    """The root element is that of a set of descriptors or of supplementary records."""
-    return root_name(probe.text) in ROOTS
-
-
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the facts of each record, then the hierarchy."""
     trees = Trees()
@@ -288,4 +283,4 @@ def _types(record: XmlRecord, facts: Facts, trees: Trees, log: ReadLog) -> Itera
         log.reject("unknown SCRClass", record.line, f"{ui} {record_class}")
 
 
-FORMAT = Format(recognise, read)
+FORMAT = Format(lambda probe: root_name(probe.text) in ROOTS, read)

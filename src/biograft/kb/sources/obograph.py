@@ -12,18 +12,7 @@ from typing import Any
 
 from biograft.errors import FormatError
 from biograft.kb.iris import short_id
-from biograft.kb.records import (
-    IS_A,
-    ConceptRecord,
-    DefinitionRecord,
-    IdKind,
-    IdRecord,
-    NameKind,
-    NameRecord,
-    Record,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.kb.records import IS_A, Facts, IdKind, IdRecord, NameKind, Record
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import JsonStream
 from biograft.kb.sources.log import ReadLog
@@ -129,7 +118,7 @@ class _Graphs:
         """Yield the subjects without a node."""
         for iri, line in self._subjects.items():
             if iri not in self._filtered and self._id_of(iri) not in self._named:
-                yield ConceptRecord(self._id_of(iri), line)
+                yield Facts(self._id_of(iri), line).exists()
 
     def _note(self, meta: Any) -> None:
         if isinstance(meta, dict):
@@ -166,66 +155,64 @@ class _Graphs:
             self._log.filter(reason)
             if reason == "obsolete":
                 self._log.leave_out((self._id_of(iri),))
-                yield from self._successors(self._id_of(iri), meta, line)
+                yield from self._successors(Facts(self._id_of(iri), line), meta)
             return
-        yield from self._concept(self._id_of(iri), node, meta, line)
+        yield from self._concept(Facts(self._id_of(iri), line, self._language), node, meta)
 
     def _concept(
-        self, concept: str, node: dict[str, Any], meta: dict[str, Any], line: int
+        self, facts: Facts, node: dict[str, Any], meta: dict[str, Any]
     ) -> Iterator[Record]:
-        if concept in self._named:
-            self._log.doubt("id defined twice", line, concept)
-        named = self._named.setdefault(concept, False)
-        yield ConceptRecord(concept, line)
+        line = facts.line
+        if facts.concept in self._named:
+            self._log.doubt("id defined twice", line, facts.concept)
+        named = self._named.setdefault(facts.concept, False)
+        yield facts.exists()
         if node.get("lbl") is not None and (label := self._text(node, "lbl", line)):
-            kind = NameKind.SYNONYM if named else NameKind.PREFERRED
-            self._named[concept] = True
-            yield NameRecord(concept, label, self._language, kind, line=line)
+            self._named[facts.concept] = True
+            yield from facts.names([label], is_new=not named)
         for definition in self._objects(meta, "definition", line):
             if text := self._text(definition, "val", line):
-                yield DefinitionRecord(concept, text, self._language, line=line)
+                yield facts.definition(text)
         for synonym in self._objects(meta, "synonyms", line):
-            yield from self._synonym(concept, synonym, line)
+            if text := self._text(synonym, "val", line):
+                yield from self._synonym(facts, text, synonym)
         for xref in self._objects(meta, "xrefs", line):
             if text := self._text(xref, "val", line):
-                yield IdRecord(concept, text, IdKind.XREF, line)
-        yield from self._properties(concept, meta, line)
+                yield facts.id(text, IdKind.XREF)
+        yield from self._properties(facts, meta)
 
-    def _synonym(self, concept: str, synonym: dict[str, Any], line: int) -> Iterator[Record]:
-        if not (text := self._text(synonym, "val", line)):
-            return
+    def _synonym(self, facts: Facts, text: str, synonym: dict[str, Any]) -> Iterator[Record]:
         predicate = str(synonym.get("pred") or "hasRelatedSynonym").rpartition("#")[2]
         if predicate not in SCOPES:
-            self._log.reject("synonym with an unknown scope", line, f"{predicate}: {text}")
+            self._log.reject("synonym with an unknown scope", facts.line, f"{predicate}: {text}")
             return
         abbreviation = is_abbreviation(str(synonym.get("synonymType") or ""))
-        kind = NameKind.ABBREVIATION if abbreviation else SCOPES[predicate]
-        yield NameRecord(concept, text, self._language, kind, line=line)
+        yield facts.name(text, NameKind.ABBREVIATION if abbreviation else SCOPES[predicate])
 
-    def _properties(self, concept: str, meta: dict[str, Any], line: int) -> Iterator[Record]:
+    def _properties(self, facts: Facts, meta: dict[str, Any]) -> Iterator[Record]:
         typed = False
-        for value in self._objects(meta, "basicPropertyValues", line):
+        for value in self._objects(meta, "basicPropertyValues", facts.line):
             name = str(value.get("pred")).rpartition("#")[2]
             if name not in ("hasAlternativeId", "hasOBONamespace", "exactMatch"):
                 continue
-            if not (text := self._text(value, "val", line)):
+            if not (text := self._text(value, "val", facts.line)):
                 continue
             if name == "hasOBONamespace":
                 typed = True
-                yield TypeRecord(concept, text, line=line)
+                yield facts.type(text)
             else:
                 kind = IdKind.XREF if name == "exactMatch" else IdKind.ALTERNATE
-                yield IdRecord(concept, self._id_of(text), kind, line)
+                yield facts.id(self._id_of(text), kind)
         if self._default_type and not typed:
-            yield TypeRecord(concept, self._default_type, line=line)
-        yield from self._successors(concept, meta, line)
+            yield facts.type(self._default_type)
+        yield from self._successors(facts, meta)
 
-    def _successors(self, concept: str, meta: dict[str, Any], line: int) -> Iterator[Record]:
+    def _successors(self, facts: Facts, meta: dict[str, Any]) -> Iterator[Record]:
         """Yield the concepts that a retired one names in its place."""
-        for value in self._objects(meta, "basicPropertyValues", line):
+        for value in self._objects(meta, "basicPropertyValues", facts.line):
             kind = SUCCESSORS.get(re.split(r"[/#]", str(value.get("pred")))[-1])
-            if kind is not None and (text := self._text(value, "val", line)):
-                yield IdRecord(self._id_of(text), concept, kind, line)
+            if kind is not None and (text := self._text(value, "val", facts.line)):
+                yield IdRecord(self._id_of(text), facts.concept, kind, facts.line)
 
     def _edge(self, edge: Any, line: int) -> Iterator[Record]:
         ends = [self._text(edge, key, line) for key in ("sub", "pred", "obj")]
@@ -243,7 +230,7 @@ class _Graphs:
             if "gci_" in str(edge.get("meta")):
                 self._log.filter(CONDITIONAL)
             else:
-                yield RelationRecord(self._id_of(head), name, self._id_of(tail), line=line)
+                yield Facts(self._id_of(head), line).relation(name, self._id_of(tail))
 
     def _objects(self, holder: dict[str, Any], key: str, line: int) -> Iterator[dict[str, Any]]:
         """Yield the objects under a key: one, or a list of them."""

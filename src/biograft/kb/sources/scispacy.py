@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
 
 from biograft.kb.records import Facts
-from biograft.kb.sources.files import read_head
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
-from biograft.kb.sources.json_files import JsonStream, read_objects
+from biograft.kb.sources.json_files import read_objects
 from biograft.kb.sources.log import ReadLog
 
 
@@ -22,10 +19,11 @@ def recognise(probe: Probe) -> bool:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the name, aliases, types and definition of every concept."""
-    for line, value in _concepts(config, log):
-        concept = value.get("concept_id") if isinstance(value, dict) else None
+    for row in read_objects(config.path, log, config.encoding):
+        line, value = row.line, row.value
+        concept = value.get("concept_id")
         if not isinstance(concept, str) or not concept:
-            log.reject("no concept_id", line, json.dumps(value, ensure_ascii=False))
+            log.reject("no concept_id", line, row.text)
             continue
         if not isinstance(value.get("canonical_name"), str) or not value["canonical_name"].strip():
             log.reject("no canonical_name", line, concept)
@@ -38,19 +36,6 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
                 yield facts.type(code)
         for definition in _strings([value.get("definition")]):
             yield facts.definition(definition)
-
-
-def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:
-    """Decode the values of a JSON list, or of JSON lines, one by one."""
-    if read_head(config.path).removeprefix(BOM_UTF8).lstrip().startswith(b"["):
-        with JsonStream(config.path, config.encoding, log) as stream:
-            for line in stream.elements():
-                log.read(fraction=stream.fraction)
-                yield line, stream.value(valid_unicode=True)
-            stream.finish()
-        return
-    for row in read_objects(config.path, log, config.encoding):
-        yield row.line, row.value
 
 
 def _strings(value: Any) -> list[str]:

@@ -8,18 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from biograft.kb.records import IdKind, IdRecord
-from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.format import Format, Item, SourceConfig
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.table import header_of, named_rows
 
 _NEEDED = ("subject_id", "predicate_id", "object_id")
 _EXACT = ("exactMatch", "equivalentClass", "sameAs", "hasDbXref")
 """Predicates, without their prefix, that make an object a cross-reference."""
-
-
-def recognise(probe: Probe) -> bool:
-    """A header with subject, predicate and object, after comments."""
-    return header_of(probe).issuperset(_NEEDED)
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
@@ -45,4 +40,4 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             log.filter("mapping that is not exact")
 
 
-FORMAT = Format(recognise, read)
+FORMAT = Format(lambda probe: header_of(probe).issuperset(_NEEDED), read)

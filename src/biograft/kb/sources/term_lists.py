@@ -125,11 +125,6 @@ def _named(name: str, config: SourceConfig, log: ReadLog, line: int) -> Iterator
 SYNONYMS = Format(recognise_synonyms, read_synonyms)
 
 
-def recognise_words(probe: Probe) -> bool:
-    """Nothing: any text has lines, so the format must be named."""
-    return False
-
-
 def read_words(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield a concept for every line.
 
@@ -144,4 +139,4 @@ def read_words(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             yield from _named(line.strip(), config, log, number)
 
 
-WORDS = Format(recognise_words, read_words)
+WORDS = Format(lambda probe: False, read_words)

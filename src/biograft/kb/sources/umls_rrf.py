@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from biograft.arrays import Uint64s
 from biograft.kb.names import language_code
 from biograft.kb.records import (
     IS_A,
@@ -33,7 +33,7 @@ from biograft.kb.sources.delimited import Release, RowChecker, read_rows, rrf, t
 from biograft.kb.sources.format import Block, Format, Item, SourceConfig, ids_lost
 from biograft.kb.sources.log import ReadLog
 
-Hashes: TypeAlias = npt.NDArray[np.uint64]
+Hashes: TypeAlias = Uint64s
 
 _TRANSLATIONS = (
     "SPA POR FRE GER ITA RUS CZE DUT FIN HUN JPN KOR NOR POL SWE SCR LAV GRE CHI".split()

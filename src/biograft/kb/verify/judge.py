@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from biograft.kb.hierarchy import Flags
+from biograft.arrays import Flags
 from biograft.kb.names import HAN_CHARACTER, normalise
 from biograft.kb.store import KnowledgeBase, Replacement
 from biograft.kb.vocabularies import (

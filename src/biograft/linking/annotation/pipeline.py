@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Flags, Floats, Ints, Uints
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 from biograft.linking.annotation.config import AnnotationConfig
@@ -26,10 +27,6 @@ from biograft.text.names_index import PatternMatches
 from biograft.text.shards import AnnotatedDocument, LinkedSpan
 from biograft.text.tokens import Spans, select_disjoint
 from biograft.text.vocabulary import VocabularyBuilder
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 def select_best(spans: Spans, scores: Floats, n: int) -> Ints:
@@ -122,7 +119,7 @@ class Annotator:
             names = NamesIndex.from_store(kb, NamesIndexConfig(languages=self.config.languages))
         stop_rows = (row for word in self.config.stop_words for row in kb.name_rows(word))
         self._names = names.without(stop_rows)
-        self._concepts: npt.NDArray[np.uint32] = kb.numbers("names", "concept")
+        self._concepts: Uints = kb.numbers("names", "concept")
         self._forms = MentionForms(kb, abbreviations=self.config.abbreviations, composites=False)
         self._linked = _LinkedForms()
 
@@ -320,7 +317,7 @@ class Annotator:
         return [linked[start:end] for start, end in itertools.pairwise(cuts)]
 
 
-def _first_of_span(matches: PatternMatches) -> npt.NDArray[np.int64]:
+def _first_of_span(matches: PatternMatches) -> Ints:
     """Return the first match of each span; the others are plural matches."""
     new = np.ones(len(matches.text), np.bool_)
     new[1:] = False

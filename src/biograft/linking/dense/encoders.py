@@ -6,9 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from biograft.arrays import Float32s
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
 from biograft.linking.static import STATIC_ENCODER, StaticEncoder
@@ -48,7 +46,7 @@ class NameEncoder(Protocol):
         precision: str = "auto",
         normalize: bool = True,
         progress: Progress | None = None,
-    ) -> npt.NDArray[np.float32]:
+    ) -> Float32s:
         """Compute one vector for each text: (texts, dim).
 
         Args:

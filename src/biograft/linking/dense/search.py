@@ -24,13 +24,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Float32s, Ints
 from biograft.artifacts import Mode, check_ends, check_length, check_range, create_array, open_array
 from biograft.compute import njit
 from biograft.errors import MissingExtraError, StoreError
 from biograft.linking.dense.config import DENSE_INDEX
 
-Floats = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
+Rows = Ints
 
 _LARGEST = 127
 _PRODUCTS = 16
@@ -46,9 +46,9 @@ class Rounded:
     """Vectors rounded to 8 bits, with what bounds the error of their products."""
 
     codes: npt.NDArray[np.int8]  # (n, dim)
-    scales: Floats
-    errors: Floats  # at least the norms of the rounding errors
-    norms: Floats  # at least the norms of the vectors
+    scales: Float32s
+    errors: Float32s  # at least the norms of the rounding errors
+    norms: Float32s  # at least the norms of the vectors
 
     @classmethod
     def empty(cls, n: int, dim: int) -> Rounded:
@@ -61,7 +61,7 @@ class Rounded:
         numbers = (np.zeros(n, np.float32) for _ in range(3))
         return cls(np.zeros((n, dim), np.int8), *numbers)
 
-    def fill(self, start: int, vectors: Floats) -> None:
+    def fill(self, start: int, vectors: Float32s) -> None:
         """Round vectors and store them from ``start`` on.
 
         Args:
@@ -76,12 +76,12 @@ class Candidates(NamedTuple):
     """The rows that may be among the k best of each query."""
 
     rows: Rows  # (queries, room), in any order
-    upper: Floats  # (queries, room): upper bounds of their scores, -inf beyond the rows
+    upper: Float32s  # (queries, room): upper bounds of their scores, -inf beyond the rows
     counts: Rows  # (queries,), -1 where there was not enough room
-    lower: Floats  # (queries, k): the k largest lower bounds as a heap, the smallest first
+    lower: Float32s  # (queries, k): the k largest lower bounds as a heap, the smallest first
 
 
-def find_candidates(rows: Rounded, queries: Floats, k: int, chunk: int) -> Candidates:
+def find_candidates(rows: Rounded, queries: Float32s, k: int, chunk: int) -> Candidates:
     """Find all rows that may be among the k best of each query.
 
     Args:
@@ -115,7 +115,9 @@ def find_candidates(rows: Rounded, queries: Floats, k: int, chunk: int) -> Candi
 
 
 @njit(fastmath={"reassoc", "contract"})
-def _round(vectors: Floats, codes: Any, scales: Floats, errors: Floats, norms: Floats) -> None:
+def _round(
+    vectors: Float32s, codes: Any, scales: Float32s, errors: Float32s, norms: Float32s
+) -> None:
     for i in range(len(vectors)):
         vector, row, largest = vectors[i], codes[i], np.float32(0)
         for d in range(len(vector)):
@@ -194,7 +196,7 @@ def _close(found: Candidates) -> None:
 
 
 @njit()
-def _compact(rows: Rows, upper: Floats, count: int, limit: float) -> int:
+def _compact(rows: Rows, upper: Float32s, count: int, limit: float) -> int:
     """Drop rows below a limit; return how many are left."""
     n = 0
     for at in range(count):
@@ -205,7 +207,7 @@ def _compact(rows: Rows, upper: Floats, count: int, limit: float) -> int:
 
 
 @njit()
-def _replace_first(heap: Floats, value: float) -> None:
+def _replace_first(heap: Float32s, value: float) -> None:
     """Replace the smallest value of a heap."""
     at = 0
     while True:
@@ -232,7 +234,7 @@ _DTYPES: dict[str, type[np.generic]] = {
 }
 _LARGEST_INT8 = 127
 
-Vectors = npt.NDArray[np.float32]
+Vectors = Float32s
 
 
 class VectorTable:

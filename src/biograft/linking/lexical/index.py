@@ -15,11 +15,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Array, Float32s, Ints, Uints
 from biograft.artifacts import (
     ArraySpec,
     ArtifactKind,
@@ -90,10 +89,10 @@ class IndexArrays:
 
     vocabulary: NgramVocabulary
     weights: Weights
-    rows: npt.NDArray[np.uint32]
-    row_starts: npt.NDArray[np.int64]
+    rows: Uints
+    row_starts: Ints
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """Return all arrays by name."""
         rows = {"rows": self.rows, "row_starts": self.row_starts}
         return self.vocabulary._asdict() | self.weights._asdict() | rows
@@ -116,9 +115,7 @@ class IndexArrays:
             raise ValueError(f"rows: expected at most {n_names}, found {len(rows)}")
         return cls(vocabulary, weights, rows, arrays["row_starts"])
 
-    def find_rows(
-        self, forms: npt.NDArray[np.int64], n_names: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def find_rows(self, forms: Ints, n_names: int) -> tuple[Ints, Ints]:
         """Return the name rows of some forms, one form after the other, and their counts.
 
         Args:
@@ -176,7 +173,7 @@ def build_arrays(
 
 def _normalise_names(
     kb: KnowledgeBase, config: LexicalConfig, progress: Progress
-) -> tuple[list[str], npt.NDArray[np.int64]]:
+) -> tuple[list[str], Ints]:
     """Return the distinct forms of the names, and the form of each name (-1: excluded)."""
     steps, n_names = Steps.parse(config.steps), kb.n_names
     included = names_in(kb, config.languages).tolist()
@@ -387,20 +384,18 @@ class LexicalIndex:
         return NORMALISED if self._steps(name) == form else SIMILAR
 
     @cached_property
-    def _form_of_row(self) -> npt.NDArray[np.int64]:
+    def _form_of_row(self) -> Ints:
         forms = np.full(self.kb.n_names + 1, -1, np.int64)
         rows, counts = self._arrays.find_rows(np.arange(self.n_forms), self.kb.n_names)
         forms[rows] = np.repeat(np.arange(self.n_forms), counts)
         return forms
 
-    def _nearest(self, k: int, forms: list[str]) -> tuple[npt.NDArray[np.int64], Scores]:
+    def _nearest(self, k: int, forms: list[str]) -> tuple[Ints, Scores]:
         queries = join_texts(forms)
         texts, cosines = search_texts(queries, self._vocabulary, self._weights, self._unknown, k)
         return texts, cosines
 
-    def _with_substituted(
-        self, forms: list[str], found: tuple[npt.NDArray[np.int64], Scores], k: int
-    ) -> NameHits:
+    def _with_substituted(self, forms: list[str], found: tuple[Ints, Scores], k: int) -> NameHits:
         """Add the names with synonymous words to the nearest ones.
 
         Args:
@@ -433,7 +428,7 @@ class LexicalIndex:
         for start, end in itertools.pairwise([*starts.tolist(), len(queries)]):
             yield int(queries[start]), hits[start:end], scores[start:end].astype(np.float32)
 
-    def _to_rows(self, forms: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> NameHits:
+    def _to_rows(self, forms: Ints, scores: Float32s) -> NameHits:
         """Replace each form by its names, and keep the first k."""
         query, column = np.nonzero(forms >= 0)  # line by line
         out_rows = np.full(forms.shape, -1, np.int64)

@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Bytes, Float32s, Ints, Uint64s, Uints
 from biograft.artifacts import check_range
 from biograft.compute import njit
 
 U16 = npt.NDArray[np.uint16]
-U32 = npt.NDArray[np.uint32]
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 _BITS = 21
 _STIR = np.uint64(0x9E3779B97F4A7C15)
@@ -32,15 +30,15 @@ _FIRST_SIZE = 1 << 16
 class TextCodes(NamedTuple):
     """Concatenated texts as code points, each between spaces."""
 
-    codes: U32
-    starts: I64  # (texts + 1,)
+    codes: Uints
+    starts: Ints  # (texts + 1,)
 
 
 class NgramVocabulary(NamedTuple):
     """The n-grams: a hash table with open addressing from their keys to consecutive ids."""
 
-    keys: U64  # (table,): 0 where empty
-    numbers: U32  # (table,)
+    keys: Uint64s  # (table,): 0 where empty
+    numbers: Uints  # (table,)
 
 
 def join_texts(texts: Sequence[str]) -> TextCodes:
@@ -65,7 +63,7 @@ def _is_dense(code: int) -> bool:
 
 
 @njit()
-def grams_of(codes: U32, start: int, end: int, out: U64) -> int:
+def grams_of(codes: Uints, start: int, end: int, out: Uint64s) -> int:
     """Write the n-grams of the text between two spaces at ``start`` and ``end``; count them.
 
     Args:
@@ -93,7 +91,7 @@ def grams_of(codes: U32, start: int, end: int, out: U64) -> int:
 
 
 @njit()
-def find_slot(keys: U64, key: np.uint64) -> np.int64:
+def find_slot(keys: Uint64s, key: np.uint64) -> np.int64:
     """Return the slot of a key in the hash table, or the empty slot where it belongs.
 
     Args:
@@ -131,7 +129,9 @@ def sort_few(values: Any, start: int, end: int) -> None:
 
 
 @njit()
-def _index_grams(codes: U32, starts: I64, keys: U64, numbers: U32, limit: int) -> tuple[int, int]:
+def _index_grams(
+    codes: Uints, starts: Ints, keys: Uint64s, numbers: Uints, limit: int
+) -> tuple[int, int]:
     """Assign ids to n-grams in order of appearance; return -1 if the table gets too full."""
     widest = 0
     for text in range(len(starts) - 1):
@@ -153,7 +153,9 @@ def _index_grams(codes: U32, starts: I64, keys: U64, numbers: U32, limit: int) -
 
 
 @njit()
-def _encode_texts(codes: U32, starts: I64, keys: U64, numbers: U32, out: U32, ends: I64) -> None:
+def _encode_texts(
+    codes: Uints, starts: Ints, keys: Uint64s, numbers: Uints, out: Uints, ends: Ints
+) -> None:
     """Write the ids of the n-grams of every text, in ascending order."""
     widest = 0
     for text in range(len(starts) - 1):
@@ -170,7 +172,7 @@ def _encode_texts(codes: U32, starts: I64, keys: U64, numbers: U32, out: U32, en
 
 
 @njit()
-def count_texts(grams: U32, ends: I64, n_keys: int) -> I64:
+def count_texts(grams: Uints, ends: Ints, n_keys: int) -> Ints:
     """Count the texts that contain each n-gram (document frequency).
 
     Args:
@@ -187,7 +189,7 @@ def count_texts(grams: U32, ends: I64, n_keys: int) -> I64:
 
 
 @njit()
-def reorder_texts(grams: U32, ends: I64, order: I64) -> tuple[U32, I64]:
+def reorder_texts(grams: Uints, ends: Ints, order: Ints) -> tuple[Uints, Ints]:
     """Reorder texts that are given by their n-grams.
 
     Args:
@@ -215,7 +217,7 @@ def build_vocabulary(texts: TextCodes) -> tuple[NgramVocabulary, int, int]:
         size *= 4
 
 
-def encode_texts(texts: TextCodes, vocabulary: NgramVocabulary, total: int) -> tuple[U32, I64]:
+def encode_texts(texts: TextCodes, vocabulary: NgramVocabulary, total: int) -> tuple[Uints, Ints]:
     """Return the n-grams of every text, ascending, and the end of each text.
 
     Args:
@@ -228,8 +230,6 @@ def encode_texts(texts: TextCodes, vocabulary: NgramVocabulary, total: int) -> t
     return grams, ends
 
 
-F32 = npt.NDArray[np.float32]
-U8 = npt.NDArray[np.uint8]
 ROUNDING = 1e-4
 """Tolerance for rounding errors of scores."""
 
@@ -248,21 +248,21 @@ class Weights(NamedTuple):
     is the largest impact on one of its texts, rounded up to a multiple of ``largest / 255``.
     """
 
-    grams: U32  # n-grams of each text, ascending, once for each occurrence
-    gram_ends: I64  # (texts + 1,)
-    rarity: F32  # (n-grams,)
-    inverse_norm: F32  # (texts,)
-    ranks: U32  # (texts,): original index; of texts with equal scores the lower wins
-    block_starts: I64  # (blocks + 1,)
-    largest: F32  # (n-grams,): largest impact on a text
-    table_rows: I64  # (n-grams,): row of an n-gram in ``table``; -1 if it has a list
-    table: U8  # (n-grams in many blocks, blocks): impacts
-    list_starts: I64  # (n-grams + 1,): the lists of n-grams in few blocks
-    list_blocks: U32  # ascending in each list
-    list_impacts: U8
+    grams: Uints  # n-grams of each text, ascending, once for each occurrence
+    gram_ends: Ints  # (texts + 1,)
+    rarity: Float32s  # (n-grams,)
+    inverse_norm: Float32s  # (texts,)
+    ranks: Uints  # (texts,): original index; of texts with equal scores the lower wins
+    block_starts: Ints  # (blocks + 1,)
+    largest: Float32s  # (n-grams,): largest impact on a text
+    table_rows: Ints  # (n-grams,): row of an n-gram in ``table``; -1 if it has a list
+    table: Bytes  # (n-grams in many blocks, blocks): impacts
+    list_starts: Ints  # (n-grams + 1,): the lists of n-grams in few blocks
+    list_blocks: Uints  # ascending in each list
+    list_impacts: Bytes
 
 
-def weigh(grams: U32, ends: I64, n_grams: int) -> Weights:
+def weigh(grams: Uints, ends: Ints, n_grams: int) -> Weights:
     """Compute the TF-IDF weights of texts, given by ascending n-grams, and form blocks.
 
     Args:
@@ -305,7 +305,7 @@ def weigh(grams: U32, ends: I64, n_grams: int) -> Weights:
     return weights
 
 
-def _cluster(grams: U32, ends: I64, frequency: I64) -> I64:
+def _cluster(grams: Uints, ends: Ints, frequency: Ints) -> Ints:
     """Return an order of texts in which those with the same rare n-grams are neighbours."""
     ranks = np.empty(len(frequency), np.int64)
     ranks[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
@@ -313,7 +313,7 @@ def _cluster(grams: U32, ends: I64, frequency: I64) -> I64:
 
 
 @njit()
-def _rarest(grams: U32, ends: I64, ranks: I64) -> I64:
+def _rarest(grams: Uints, ends: Ints, ranks: Ints) -> Ints:
     """Pack the ranks of the three rarest distinct n-grams of each text into a number."""
     last = (1 << _RANK_BITS) - 1
     keys = np.empty(len(ends) - 1, np.int64)
@@ -334,7 +334,7 @@ def _rarest(grams: U32, ends: I64, ranks: I64) -> I64:
 
 
 @njit()
-def _measure(grams: U32, ends: I64, rarity: F32) -> F32:
+def _measure(grams: Uints, ends: Ints, rarity: Float32s) -> Float32s:
     """Compute the norm of every text."""
     lengths = np.zeros(len(ends) - 1, np.float32)
     for text in range(len(ends) - 1):
@@ -350,8 +350,8 @@ def _measure(grams: U32, ends: I64, rarity: F32) -> F32:
 
 @njit()
 def _survey(
-    grams: U32, ends: I64, block_starts: I64, rarity: F32, inverse_norm: F32
-) -> tuple[F32, I64]:
+    grams: Uints, ends: Ints, block_starts: Ints, rarity: Float32s, inverse_norm: Float32s
+) -> tuple[Float32s, Ints]:
     """Find the largest impact of each n-gram, and count the blocks in which it occurs."""
     largest, counts = np.zeros(len(rarity), np.float32), np.zeros(len(rarity), np.int64)
     last_block = np.full(len(rarity), -1, np.int64)

@@ -21,15 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biograft.arrays import Bytes, Float32s, Ints, Uints
 from biograft.compute import njit
 from biograft.linking.lexical.ngrams import (
-    F32,
-    I64,
     MAX_IMPACT,
     ROUNDING,
-    U8,
     U16,
-    U32,
     NgramVocabulary,
     TextCodes,
     Weights,
@@ -56,9 +53,11 @@ many, and one for so many of the k."""
 class _Query(NamedTuple):
     """The n-grams of a query."""
 
-    grams: U32
-    components: F32  # of the query's normalised vector
-    weights: F32  # (n-grams of all texts,): contribution of an occurrence, times the text's norm
+    grams: Uints
+    components: Float32s  # of the query's normalised vector
+    weights: (
+        Float32s  # (n-grams of all texts,): contribution of an occurrence, times the text's norm
+    )
 
 
 class _Units(NamedTuple):
@@ -75,11 +74,11 @@ class _Units(NamedTuple):
 class _Best(NamedTuple):
     """The best texts so far: higher scores first, ties by the lower rank."""
 
-    texts: I64
-    scores: F32
+    texts: Ints
+    scores: Float32s
 
 
-def _bound_few(query: _Query, weights: Weights) -> F32:
+def _bound_few(query: _Query, weights: Weights) -> Float32s:
     """Compute an upper bound of the scores in each block."""
     n_blocks = len(weights.block_starts) - 1
     bounds = np.full(n_blocks, ROUNDING, np.float32)
@@ -124,7 +123,7 @@ def _search_plain(query: _Query, weights: Weights, _: U16, __: U16, best: _Best)
     best.texts[: len(texts)], best.scores[: len(texts)] = texts, scores
 
 
-def _score_some(texts: I64, added: F32, weights: Weights) -> F32:
+def _score_some(texts: Ints, added: Float32s, weights: Weights) -> Float32s:
     """Compute the cosine of some texts, always summing in the order of their n-grams."""
     scores = np.zeros(len(texts), np.float32)
     for begin in range(0, len(texts), _TEXTS):
@@ -154,7 +153,12 @@ def _work(queries: TextCodes, _: NgramVocabulary, weights: Weights, *__: object)
 
 @njit()
 def _weigh_query(
-    queries: TextCodes, q: int, vocabulary: NgramVocabulary, rarity: F32, unknown: float, added: F32
+    queries: TextCodes,
+    q: int,
+    vocabulary: NgramVocabulary,
+    rarity: Float32s,
+    unknown: float,
+    added: Float32s,
 ) -> _Query:
     """Return the known n-grams of a query and their weights, normalised to a norm of 1.
 
@@ -188,7 +192,7 @@ def _weigh_query(
 
 
 @njit()
-def _score(text: int, query: F32, weights: Weights) -> float:
+def _score(text: int, query: Float32s, weights: Weights) -> float:
     """Compute the cosine of one text, always summing in the same order."""
     start, end = weights.gram_ends[text], weights.gram_ends[text + 1]
     if not 0 <= start <= end <= len(weights.grams):
@@ -207,7 +211,7 @@ def _score(text: int, query: F32, weights: Weights) -> float:
 
 
 @njit()
-def _insert(text: int, score: float, best: _Best, n: int, ranks: U32) -> int:
+def _insert(text: int, score: float, best: _Best, n: int, ranks: Uints) -> int:
     """Insert a text into the sorted top k: higher scores first, ties by the lower rank."""
     texts, scores = best.texts, best.scores
     k = len(texts)
@@ -268,7 +272,7 @@ def _add_list(gram: int, step: int, weights: Weights, bounds: U16) -> None:
 
 
 @njit()
-def _add_rows(rows: I64, steps: U32, table: U8, bounds: U16) -> None:
+def _add_rows(rows: Ints, steps: Uints, table: Bytes, bounds: U16) -> None:
     """Add four rows of impacts, each rounded down; with vector instructions."""
     first, second, third, fourth = table[rows[0]], table[rows[1]], table[rows[2]], table[rows[3]]
     a, b, c, d = steps[0], steps[1], steps[2], steps[3]
@@ -296,7 +300,7 @@ def _find_heights(bounds: U16, heights: U16) -> None:
 
 
 @njit()
-def _sort_groups(heights: U16) -> I64:
+def _sort_groups(heights: U16) -> Ints:
     """Return the groups by the level of their highest bound, the highest first."""
     starts = np.zeros(_LEVELS + 1, np.int64)
     for height in heights:
@@ -318,7 +322,7 @@ def _level(bound: int) -> int:
 
 
 @njit()
-def _search_block(block: int, query: F32, weights: Weights, best: _Best, n: int) -> int:
+def _search_block(block: int, query: Float32s, weights: Weights, best: _Best, n: int) -> int:
     """Score the texts of a block; return how many of the best there are."""
     k = len(best.texts)
     for text in range(weights.block_starts[block], weights.block_starts[block + 1]):
@@ -367,7 +371,7 @@ def _search_query(query: _Query, weights: Weights, bounds: U16, heights: U16, be
 @njit(work=_work)
 def search_texts(
     queries: TextCodes, vocabulary: NgramVocabulary, weights: Weights, unknown: float, k: int
-) -> tuple[I64, F32]:
+) -> tuple[Ints, Float32s]:
     """Find the k nearest texts of each query; padded with -1 and -inf.
 
     Args:
@@ -390,13 +394,13 @@ def search_texts(
     return texts, scores
 
 
-def _score_plain(texts: I64, query: F32, weights: Weights, scores: F32) -> None:
+def _score_plain(texts: Ints, query: Float32s, weights: Weights, scores: Float32s) -> None:
     known = texts >= 0
     scores[known] = _score_some(texts[known], query, weights)
 
 
 @njit(plain=_score_plain)
-def _score_texts(texts: I64, query: F32, weights: Weights, scores: F32) -> None:
+def _score_texts(texts: Ints, query: Float32s, weights: Weights, scores: Float32s) -> None:
     """Compute the cosines of texts; a text that is -1 keeps its score."""
     for i in range(len(texts)):
         if texts[i] >= 0:
@@ -405,8 +409,8 @@ def _score_texts(texts: I64, query: F32, weights: Weights, scores: F32) -> None:
 
 @njit(work=_work)
 def score_texts(
-    queries: TextCodes, vocabulary: NgramVocabulary, weights: Weights, unknown: float, texts: I64
-) -> F32:
+    queries: TextCodes, vocabulary: NgramVocabulary, weights: Weights, unknown: float, texts: Ints
+) -> Float32s:
     """Compute the cosine of each query with the given texts; 0 where a text is -1.
 
     Args:

@@ -17,14 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Float32s, Ints, Uint64s, Uints
 from biograft.artifacts import check_length, check_range, open_array, save_array
 from biograft.kb.keys import hash_text
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
-F32 = npt.NDArray[np.float32]
 
 SMALL_WORDS = frozenset("of the in with by to and or a an due for from on".split())
 """Words that are ignored, unless a name has no others."""
@@ -55,7 +51,7 @@ def words_of(form: str) -> tuple[str, ...]:
     return tuple(content or sorted(set(words)))
 
 
-def learn_substitutions(forms: Sequence[str], of_row: I64, concepts: I64) -> Substitutions:
+def learn_substitutions(forms: Sequence[str], of_row: Ints, concepts: Ints) -> Substitutions:
     """Count which words are interchangeable in names of one concept.
 
     Args:
@@ -80,7 +76,7 @@ def learn_substitutions(forms: Sequence[str], of_row: I64, concepts: I64) -> Sub
     }
 
 
-def _concepts(concepts: I64) -> Iterator[slice]:
+def _concepts(concepts: Ints) -> Iterator[slice]:
     """Yield the names of each concept to learn from."""
     starts = np.flatnonzero(np.diff(concepts, prepend=-1))
     ends = np.append(starts[1:], len(concepts))
@@ -112,15 +108,13 @@ class WordSynonyms:
         forms: Form of each key.
     """
 
-    def __init__(
-        self, substitutions: Substitutions, keys: U64, forms: npt.NDArray[np.uint32]
-    ) -> None:
+    def __init__(self, substitutions: Substitutions, keys: Uint64s, forms: Uints) -> None:
         self.substitutions, self.keys, self.forms = substitutions, keys, forms
         self._hashes: dict[str, int] = {"": 0}
         self._choices: dict[str, list[tuple[float, str, int]]] = {}
 
     @classmethod
-    def learn(cls, forms: Sequence[str], of_row: I64, concepts: I64) -> WordSynonyms:
+    def learn(cls, forms: Sequence[str], of_row: Ints, concepts: Ints) -> WordSynonyms:
         """Learn from the names of a store, given by their forms.
 
         Args:
@@ -136,7 +130,7 @@ class WordSynonyms:
         substitutions = learn_substitutions(forms, of_row, concepts)
         return cls(substitutions, bags[order], order.astype(np.uint32))
 
-    def find(self, forms: Sequence[str]) -> tuple[I64, I64, F32]:
+    def find(self, forms: Sequence[str]) -> tuple[Ints, Ints, Float32s]:
         """Find forms that are synonymous: index in ``forms``, form, ratio.
 
         The ratio is 1 for the same words in another order, else the product of the ratios of the

@@ -21,10 +21,11 @@ from torch.nn import functional
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
+from biograft.arrays import Ints
 from biograft.errors import ConfigError
 from biograft.models.batches import pad
 from biograft.models.generation.config import BeamConfig
-from biograft.text.trie import FlatTrie, Ints
+from biograft.text.trie import FlatTrie
 
 Floats = npt.NDArray[np.float64]
 _WIDE = 256

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from biograft.errors import FormatError
 from biograft.kb.names import whole_number
 from biograft.kb.sources.files import max_value
 from biograft.kb.sources.format import Probe
-from biograft.kb.sources.json_files import JsonStream
+from biograft.kb.sources.json_files import JsonStream, list_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.xml_records import read_xml_records, refuse_entities, root_name
 from biograft.text.documents import Document, Mention, Passage, Relation
@@ -36,8 +37,6 @@ from biograft.text.formats.format import (
     file_writer,
     join_ids,
     keep_flat_passages,
-    refuse_empty,
-    refuse_surrogate,
     replace_characters,
     split_ids,
     xml_element,
@@ -301,19 +300,16 @@ def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
                 stream.skip()
                 continue
             has_documents = True
-            for line in stream.elements():
-                log.read(fraction=stream.fraction)
-                value = stream.value()
+            for row in list_objects(stream, log, path):
                 try:
-                    refuse_surrogate(stream)
-                    document = parse(value, log, path, line)
+                    document = parse(row.value, log, path, row.line)
                 except MalformedError as error:
-                    log.reject(str(error), line, json.dumps(value, ensure_ascii=False), path=path)
+                    log.reject(str(error), row.line, row.text, path=path)
                     continue
                 yield document
         stream.finish()
     if not has_documents:
-        raise refuse_empty(path)
+        raise FormatError("holds no list of documents", path=path, remedy="name the right format")
 
 
 def _json(document: Document) -> str:
@@ -343,11 +339,6 @@ _LISTS = {
 _ELEMENTS = {key: tag for tag, key in _LISTS.items()}
 _ORDER = ("offset", "locations", "text", "passages", "annotations", "nodes", "relations")
 """The parts of an element behind its infons, as the document type definition orders them."""
-
-
-def recognise_xml(probe: Probe) -> bool:
-    """XML whose root element is ``collection``."""
-    return root_name(probe.text) == "collection"
 
 
 def read_xml(path: Path, log: ReadLog) -> Iterator[Document]:
@@ -436,5 +427,7 @@ def _format(
 
 BIOC_JSON = _format(recognise_json, read_json, file_writer(_json, *_JSON_MARKS))
 BIOC_XML = _format(
-    recognise_xml, read_xml, file_writer(_xml_document, _XML_HEAD, "", "</collection>\n")
+    lambda probe: root_name(probe.text) == "collection",
+    read_xml,
+    file_writer(_xml_document, _XML_HEAD, "", "</collection>\n"),
 )

@@ -239,24 +239,22 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
     A sentence with a malformed line is rejected.
     """
     log.opened(path)
-    document: _ConllDocument | None = None
-    n_documents = 0
+    identifier, n_documents = "", 0
+    sentences: list[list[list[str]]] = []
     for sentence in _sentences(path, log):
         if isinstance(sentence, str):
-            if document is not None:
-                yield document.finish()
+            if identifier:
+                yield _document(identifier, sentences)
             n_documents += 1
-            document = _ConllDocument(sentence or str(n_documents))
-        elif document is not None:
-            document.add(sentence)
+            identifier, sentences = sentence or str(n_documents), []
+        elif identifier:
+            sentences.append(sentence)
         else:
             n_documents += 1
-            single = _ConllDocument(str(n_documents))
-            single.add(sentence)
             if sentence:
-                yield single.finish()
-    if document is not None:
-        yield document.finish()
+                yield _document(str(n_documents), [sentence])
+    if identifier:
+        yield _document(identifier, sentences)
 
 
 def _sentences(path: Path, log: ReadLog) -> Iterator[str | list[list[str]]]:
@@ -292,35 +290,24 @@ def _cells(line: str) -> list[str]:
     return line.split("\t") if "\t" in line else line.split()
 
 
-class _ConllDocument:
-    """Collects the sentences of one document."""
-
-    def __init__(self, identifier: str) -> None:
-        self._id = identifier
-        self._text = ""
-        self._mentions: list[Mention] = []
-        self._passages: list[Passage] = []
-
-    def add(self, rows: list[list[str]]) -> None:
-        """Add a sentence; a rejected one has no rows."""
-        if not rows:
-            return
-        begin = len(self._text) + bool(self._passages)
-        sentence = ""
+def _document(identifier: str, sentences: Iterable[list[list[str]]]) -> Document:
+    """Return a document of sentences, a line each."""
+    text = ""
+    mentions: list[Mention] = []
+    passages: list[Passage] = []
+    for rows in filter(None, sentences):
+        begin = len(text) + bool(passages)
+        text += "\n" if passages else ""
         offsets: list[tuple[int, int]] = []
         for cells in rows:
-            sentence += " " if offsets else ""
-            offsets.append((begin + len(sentence), begin + len(sentence) + len(cells[0])))
-            sentence += cells[0]
-        self._text += ("\n" if self._passages else "") + sentence
+            text += " " if offsets else ""
+            offsets.append((len(text), len(text) + len(cells[0])))
+            text += cells[0]
         for first, end, kind in decode(cells[-1] for cells in rows):
             span = offsets[first][0], offsets[end - 1][1]
-            self._mentions.append(Mention(*span, self._text[slice(*span)], type=kind))
-        self._passages.append(Passage(begin, len(self._text), TOKENS))
-
-    def finish(self) -> Document:
-        mentions, passages = tuple(self._mentions), tuple(self._passages)
-        return Document(self._id, self._text, mentions, passages=passages)
+            mentions.append(Mention(*span, text[slice(*span)], type=kind))
+        passages.append(Passage(begin, len(text), TOKENS))
+    return Document(identifier, text, tuple(mentions), passages=tuple(passages))
 
 
 def _render(scheme: Scheme, document: Document) -> str:

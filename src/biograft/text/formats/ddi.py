@@ -49,7 +49,7 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
         log.read()
         root = parse_document(file, data, log)
         if root is not None:
-            yield _DdiParser(root, data, log, file).document()
+            yield _document(root, data, log, file)
     if not n_files:
         raise FormatError("holds no XML file", path=path, remedy="name the folder or the zip")
 
@@ -117,54 +117,37 @@ def parse_mentions(
     return mentions
 
 
-class _DdiParser:
-    """Parses one document."""
-
-    def __init__(self, root: ElementTree.Element, data: bytes, log: ReadLog, path: Path) -> None:
-        self._root, self._data = root, data
-        self._log, self._path = log, path
-        self._mentions: list[Mention] = []
-        self._relations: list[Relation] = []
-
-    def document(self) -> Document:
-        text, passages = "", []
-        for sentence in self._root.iter("sentence"):
-            own = sentence.get("text", "")
-            if text and own and not text[-1].isspace():
-                text += " "
-            begin = len(text)
-            text += own
-            if own:
-                passages.append(Passage(begin, len(text), "sentence"))
-            found = parse_mentions(sentence, self._data, self._log, self._path)
-            self._mentions += [_shifted(mention, begin) for mention in found]
-        known = {mention.id for mention in self._mentions}
-        for sentence in self._root.iter("sentence"):
-            pairs, n = sentence.findall("pair"), len(sentence.findall("entity"))
-            if len(pairs) < n * (n - 1) // 2:
-                without = sum(pair.get("ddi") != "true" for pair in pairs)
-                self._log.filter("pair without interaction", without)
-            for pair in pairs:
-                self._add_pair(pair, known)
-        return Document(
-            self._root.get("id", ""),
-            text,
-            tuple(self._mentions),
-            "",
-            tuple(self._relations),
-            tuple(passages),
-        )
-
-    def _add_pair(self, pair: ElementTree.Element, known: set[str]) -> None:
-        if pair.get("ddi") != "true":
-            return
-        identifier = pair.get("id", "")
-        arguments = ("e1", pair.get("e1", "")), ("e2", pair.get("e2", ""))
-        if any(ref not in known for _, ref in arguments):
-            line = find_line(self._data, identifier)
-            self._log.reject("a pair of unknown entities", line, identifier, path=self._path)
-            return
-        self._relations.append(Relation(pair.get("type", ""), arguments, identifier))
+def _document(root: ElementTree.Element, data: bytes, log: ReadLog, path: Path) -> Document:
+    text, passages = "", []
+    mentions: list[Mention] = []
+    for sentence in root.iter("sentence"):
+        own = sentence.get("text", "")
+        if text and own and not text[-1].isspace():
+            text += " "
+        begin = len(text)
+        text += own
+        if own:
+            passages.append(Passage(begin, len(text), "sentence"))
+        found = parse_mentions(sentence, data, log, path)
+        mentions += [_shifted(mention, begin) for mention in found]
+    known = {mention.id for mention in mentions}
+    relations = []
+    for sentence in root.iter("sentence"):
+        pairs, n = sentence.findall("pair"), len(sentence.findall("entity"))
+        related = [pair for pair in pairs if pair.get("ddi") == "true"]
+        if len(pairs) < n * (n - 1) // 2:
+            log.filter("pair without interaction", len(pairs) - len(related))
+        for pair in related:
+            identifier = pair.get("id", "")
+            arguments = tuple((role, pair.get(role, "")) for role in _ROLES)
+            if known.issuperset(ref for _, ref in arguments):
+                relations.append(Relation(pair.get("type", ""), arguments, identifier))
+            else:
+                line = find_line(data, identifier)
+                log.reject("a pair of unknown entities", line, identifier, path=path)
+    return Document(
+        root.get("id", ""), text, tuple(mentions), "", tuple(relations), tuple(passages)
+    )
 
 
 def _shifted(mention: Mention, by: int) -> Mention:

@@ -19,7 +19,7 @@ from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, InputError, OutputError
 from biograft.kb.sources.files import exists
 from biograft.kb.sources.format import Probe, find_format, look_into
-from biograft.kb.sources.json_files import JsonStream, peek_object
+from biograft.kb.sources.json_files import peek_object
 from biograft.kb.sources.log import ReadLog
 from biograft.registry import Registry
 from biograft.text.documents import Document, Mention, Passage, Relation
@@ -311,11 +311,6 @@ _NAMES: dict[type[Any], str] = {
 }
 
 
-def refuse_empty(path: Path) -> FormatError:
-    """Return the error for a JSON file without documents of the format."""
-    return FormatError("holds no list of documents", path=path, remedy="name the right format")
-
-
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 _SEARCH_WINDOW = 20
@@ -433,12 +428,6 @@ def _squeezed(text: str) -> str:
 XML_UNWRITABLE = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """The characters that no XML document may hold."""
 _MAX_NAME_BYTES = 200
-
-
-def refuse_surrogate(stream: JsonStream) -> None:
-    """Reject a record whose JSON was decoded last if it holds what no file can."""
-    if stream.has_surrogate:
-        raise MalformedError("holds half a surrogate pair")
 
 
 def encode_text(text: str, document: Document) -> bytes:

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from biograft.config import Config, from_mapping, load_toml
 from biograft.errors import ConfigError
 from biograft.kb.names import whole_number
 from biograft.kb.sources.format import Probe
-from biograft.kb.sources.json_files import JsonStream, read_objects
+from biograft.kb.sources.json_files import read_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Document, Mention
 from biograft.text.formats.format import (
@@ -34,19 +34,10 @@ from biograft.text.formats.format import (
     file_writer,
     first_object,
     join_ids,
-    refuse_surrogate,
     split_ids,
 )
 
 Key = str | int
-
-
-class _Record(NamedTuple):
-    """A document as JSON, its line, and its text where it is one line."""
-
-    value: Any
-    line: int
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,10 +113,8 @@ def _has(entry: Any, keys: list[Key]) -> bool:
 def _read(layout: DocumentLayout, path: Path, log: ReadLog) -> Iterator[Document]:
     """Read the documents; those without an id are numbered from 1."""
     known = {layout.text, layout.mentions, layout.id}
-    for number, record in enumerate(_records(layout, path, log), 1):
+    for number, record in enumerate(read_objects(path, log), 1):
         try:
-            if record.value is None:
-                raise MalformedError("holds half a surrogate pair")
             checker = OffsetChecker(field(record.value, layout.text, str), log, path)
             entries = fields(record.value, layout.mentions, object)
             mentions = [_mention(layout, each, checker, record.line) for each in entries]
@@ -133,32 +122,12 @@ def _read(layout: DocumentLayout, path: Path, log: ReadLog) -> Iterator[Document
             if not isinstance(identifier, str | int):
                 raise MalformedError(f"{layout.id} is no text")
         except MalformedError as error:
-            text = record.text or json.dumps(record.value, ensure_ascii=False)
-            log.reject(str(error), record.line, text, path=path)
+            log.reject(str(error), record.line, record.text, path=path)
             continue
         for key in record.value.keys() - known:
             log.filter(key)
         valid = tuple(mention for mention in mentions if mention is not None)
         yield Document(str(identifier), checker.text, valid)
-
-
-def _records(layout: DocumentLayout, path: Path, log: ReadLog) -> Iterator[_Record]:
-    if not layout.list:
-        for row in read_objects(path, log):
-            yield _Record(row.value, row.line, row.text)
-        return
-    log.opened(path)
-    with JsonStream(path, log=log) as stream:
-        for line in stream.elements():
-            log.read(fraction=stream.fraction)
-            value = stream.value()
-            try:
-                refuse_surrogate(stream)
-            except MalformedError:
-                yield _Record(None, line, json.dumps(value, ensure_ascii=False))
-            else:
-                yield _Record(value, line, "")
-        stream.finish()
 
 
 def _mention(

@@ -140,7 +140,9 @@ class _PubTatorParser:
             if len(columns) < 3:
                 self.fail("is no line of a PubTator file", number, line, _REMEDY)
             else:
-                self._relations.append(parse_relation(columns))
+                kind, refs = columns[1], columns[2:]
+                arguments = tuple(zip(_roles(kind, len(refs)), refs, strict=True))
+                self._relations.append(Relation(kind, arguments, of="concepts"))
         elif not (5 <= len(columns) <= 7 and self._add_mention(columns, number, line)):
             problem = "a mention in other columns than the format has"
             self.fail(problem, number, line, _REMEDY)
@@ -170,12 +172,6 @@ class _PubTatorParser:
             "expected the lines of a document to stand together",
         )
         return False
-
-
-def parse_relation(columns: list[str]) -> Relation:
-    """Make a relation between concepts of its columns."""
-    kind, refs = columns[1], columns[2:]
-    return Relation(kind, tuple(zip(_roles(kind, len(refs)), refs, strict=True)), of="concepts")
 
 
 def _roles(kind: str, n: int) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Array
 from biograft.artifacts import (
     ArraySpec,
     ArtifactKind,
@@ -80,8 +80,6 @@ NAMED_BY = ("names",)
 """The tables of a store whose rows a segmentation refers to."""
 WORD_KINDS = ("short", "name", "phrase", "head")
 
-Ints = npt.NDArray[np.int64]
-
 
 def names_in(base: KnowledgeBase, language: str) -> dict[str, list[int]]:
     """Return the rows of each name in a language that has a letter or digit, sorted by name.
@@ -136,7 +134,7 @@ class LongNames:
         before = np.cumsum(lengths) - lengths  # segments of the names added before
         starts = np.append(0, np.cumsum(lengths[order]))
         taken = np.repeat(before[order] - starts[:-1], lengths[order]) + np.arange(starts[-1])
-        arrays: dict[str, npt.NDArray[Any]] = {
+        arrays: dict[str, Array] = {
             "rows": rows[order],
             "starts": starts.astype(np.int64),
             "segments": np.array(self._segments, np.int32).reshape(-1, 2)[taken],

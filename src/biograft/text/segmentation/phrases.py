@@ -25,19 +25,14 @@ from tempfile import TemporaryFile
 from typing import IO, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Flags, Floats, Int32s, Ints
 from biograft.artifacts import reserve, write_lines
 from biograft.errors import ConfigError, FormatError
 from biograft.kb.sources.files import read_lines
 from biograft.text.name_rules import FUNCTION_WORDS
 from biograft.text.segmentation.config import CHINESE, PhraseConfig
 from biograft.text.segmentation.words import is_number, join, runs
-
-Ints = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 EDGE = 0
 """The id of a boundary between runs in the corpus."""

@@ -22,7 +22,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 from biograft.artifacts import write_lines
-from biograft.errors import ConfigError, FormatError
+from biograft.errors import FormatError
 from biograft.kb.sources.files import read_lines
 from biograft.text.name_rules import FUNCTION_WORDS
 from biograft.text.segmentation.config import CHINESE, SegmentationConfig
@@ -75,8 +75,6 @@ def find_cut_points(
         n: The number of characters.
         min_ratio: Drops characters that are a segment boundary at a lower ratio of occurrences.
     """
-    if n < 0:
-        raise ConfigError(f"n_cut_points: expected 0 or more, found {n}")
     starts, ends = Counter[str](), Counter[str]()
     positions, cuts = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for run in names:

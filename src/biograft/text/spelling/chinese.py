@@ -15,8 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from biograft.arrays import Flags, Int32s, Ints
 from biograft.compute import njit
-from biograft.text.names_index import NameArrays, TokensRead, Trie, child_by, collect, has_rows
+from biograft.text.names_index import (
+    NameArrays,
+    TokensRead,
+    Trie,
+    child_by,
+    collect,
+    has_rows,
+    node_before,
+)
 from biograft.text.spelling.corrections import (
     CHARACTERS,
     WORD_PAIRS,
@@ -26,8 +35,7 @@ from biograft.text.spelling.corrections import (
     read_data,
     record,
 )
-from biograft.text.tokens import Codes, Flags, Hashes, Ints, han_codes
-from biograft.text.vocabulary import Int32s
+from biograft.text.tokens import Codes, Hashes, han_codes
 
 MIN_CHARACTERS, MIN_OTHER, _MIN_OUTER, _SHORT = 4, 5, 6, 4
 """The shortest name that may lack a character, have one that is not similar, and lack the last;
@@ -253,12 +261,8 @@ def _walk(
             for begin in range(p, max(p - _MAX_CHARACTERS, 0) - 1, -1):
                 if begin < p and words[begin] < 0:
                     break
-                node: Any = np.int64(0)
-                for at in range(begin, p):
-                    node = child_by(trie, node, np.int64(words[at]))
-                    if not node:
-                        break
-                if begin < p and not node:
+                node: Any = node_before(trie, words, begin, p)
+                if node < 0:
                     continue
                 if kind == 0 and rows[p] >= 0:
                     shortest = MIN_SIMILAR if is_wrong[p] else MIN_CHARACTERS
@@ -279,7 +283,7 @@ def _walk(
                 first, last = np.int64(children[node]), np.int64(children[node + 1])
                 if kind == 1 and p - begin + 1 >= _MIN_OUTER:  # the last character is missing
                     for child in range(first, last):
-                        if has_rows(trie, child) and _is_tail(of_forms[tokens[child]]):
+                        if has_rows(trie, child) and (of_forms[tokens[child]] == _TAIL_CODES).any():
                             n = record(out, n, child, begin, p - 1, 1, p - 1)
                 if first == last or behind >= len(words) or begin == behind:
                     continue  # a first character is never missing
@@ -299,14 +303,6 @@ def _walk(
                         after, shortest = behind + 1, shortest - kind
                         n = _follow(own[k], begin, after, p, shortest, words, borders, trie, out, n)
     return n
-
-
-@njit()
-def _is_tail(code: Any) -> Any:
-    for k in range(len(_TAIL_CODES)):  # noqa: SIM110 - numba compiles no generator
-        if _TAIL_CODES[k] == code:
-            return True
-    return False
 
 
 @njit()

@@ -26,12 +26,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biograft.arrays import Flags, Int32s, Ints, Uints
 from biograft.artifacts import check_ends
 from biograft.compute import njit
 from biograft.text.name_rules import COMMON_WORDS, FUNCTION_WORDS
-from biograft.text.names_index import NameArrays, TokensRead, Trie, child_by, collect, has_rows
-from biograft.text.tokens import Codes, Flags, Hashes, Ints, hash_words
-from biograft.text.vocabulary import Int32s, Uints, find_word
+from biograft.text.names_index import (
+    NameArrays,
+    TokensRead,
+    Trie,
+    child_by,
+    collect,
+    has_rows,
+    node_before,
+)
+from biograft.text.tokens import Codes, Hashes, hash_words, positions_in
+from biograft.text.vocabulary import find_word
 
 WORDS, PAIRS = "english_words.txt.gz", "chinese_pairs.txt.gz"
 WORD_PAIRS, CHARACTERS = "chinese_word_pairs.txt.gz", "chinese_characters.txt.gz"
@@ -52,15 +61,13 @@ def english_words() -> frozenset[str]:
 
 
 def is_among(keys: Hashes, known: Hashes) -> Flags:
-    """Return which keys are among those known, which are sorted.
+    """Return which keys are among known ones.
 
     Args:
         keys: Keys.
-        known: Known keys, ascending.
+        known: Keys in ascending order, at least one.
     """
-    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    among: Flags = known[at] == keys
-    return among
+    return positions_in(keys, known) >= 0
 
 
 @cache
@@ -768,17 +775,21 @@ def _walk(
         for begin in range(p, max(p - _MAX_BEFORE, 0) - 1, -1):
             if begin < p and words[begin] < 0:
                 break
-            node = np.int64(0)
-            for at in range(begin, p):
-                node = child_by(trie, node, np.int64(words[at]))
-                if not node:
-                    break
-            if begin < p and not node:
-                continue
-            stack[0, 0], stack[1, 0], stack[2, 0] = p, node, 0
-            stack[3, 0], stack[4, 0] = 0, p - begin
-            n = _walk_from(begin, p, stack, words, stems, starts, columns, trie, out, n)
+            node = node_before(trie, words, begin, p)
+            if node >= 0:
+                _push(stack, 0, p, node, 0, 0, p - begin)
+                n = _walk_from(begin, p, stack, words, stems, starts, columns, trie, out, n)
     return n
+
+
+@njit(inline="always")
+def _push(
+    stack: Ints, depth: Any, at: Any, node: Any, corrected: Any, edits: Any, size: Any
+) -> Any:
+    """Put a state on the stack; return the number of states."""
+    stack[0, depth], stack[1, depth], stack[2, depth] = at, node, corrected
+    stack[3, depth], stack[4, depth] = edits, size
+    return depth + 1
 
 
 @njit()
@@ -813,9 +824,7 @@ def _walk_from(
             if words[at] >= 0:
                 child = child_by(trie, node, np.int64(words[at]))
                 if child:
-                    stack[0, depth], stack[1, depth], stack[2, depth] = at + 1, child, corrected
-                    stack[3, depth], stack[4, depth] = edits, size + 1
-                    depth += 1
+                    depth = _push(stack, depth, at + 1, child, corrected, edits, size + 1)
         if corrected == _MAX_CORRECTED:
             continue
         for k in range(starts[at], starts[at + 1]):
@@ -826,9 +835,7 @@ def _walk_from(
                 continue
             after, n_edits = at + columns[2, k], edits + columns[3, k]
             n_words = size + 1 + (columns[1, k] >= 0)
-            stack[0, depth], stack[1, depth], stack[2, depth] = after, child, corrected + 1
-            stack[3, depth], stack[4, depth] = n_edits, n_words
-            depth += 1
+            depth = _push(stack, depth, after, child, corrected + 1, n_edits, n_words)
     return n
 
 

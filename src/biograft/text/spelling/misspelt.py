@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from biograft.arrays import Ints
 from biograft.text.names_index import NameMatch, NamesIndex, batches_of
 from biograft.text.spelling.chinese import HanCorrector
 from biograft.text.spelling.corrections import LONG_WORD, Corrector, english_words, walk_corrected
-from biograft.text.tokens import Ints, Tokens
+from biograft.text.tokens import Tokens
 
 _MAX_ACRONYM = 6
 """A word of so many capitals is an acronym, which has no spelling."""
@@ -86,13 +87,13 @@ class MisspeltNames:
         read = self._names.read(texts)
         exact = self._names.find_in(texts, read)
         misspelt: list[list[MisspeltMatch]] = [[] for _ in texts]
+        near = [self._han_corrector.find(read)]
         if corrections := self._corrector.find(read):
-            near = _nearest(walk_corrected(read, corrections, self._names.arrays))
-            for row, match in self._matches(texts, read.tokens, self._unambiguous(near)):
-                misspelt[row].append(match)
-        if (near_han := self._han_corrector.find(read)) is not None:
-            for row, match in self._matches(texts, read.tokens, self._unambiguous(near_han)):
-                misspelt[row].append(match)
+            near.insert(0, _nearest(walk_corrected(read, corrections, self._names.arrays)))
+        for found in near:
+            if found is not None:
+                for row, match in self._matches(texts, read.tokens, self._unambiguous(found)):
+                    misspelt[row].append(match)
         return [
             FoundNames(names, _choose(matches, names) if matches else [])
             for names, matches in zip(exact, misspelt, strict=True)

@@ -8,9 +8,8 @@ triple is an example, so all pairs are related, as in the classification task of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from biograft.errors import FormatError
 from biograft.kb.sources.json_files import read_objects
@@ -88,8 +87,6 @@ def _example(
     return RelationExample(text, first, second, label, document, f"{document}.{number}")
 
 
-def _is_cmeie(value: Mapping[str, Any]) -> bool:
-    return {"text", "spo_list"} <= set(value)
-
-
-FORMAT = TaskFormat("relation", read, by_object(_is_cmeie), frozenset({"schema"}))
+FORMAT = TaskFormat(
+    "relation", read, by_object({"text", "spo_list"}.issubset), frozenset({"schema"})
+)

@@ -92,7 +92,7 @@ class TestBioc:
         assert document.text == "A b. C. D"
         assert [p.kind for p in document.passages][:2] == ["sentence", "sentence"]
         assert log.doubtful.counts == {"a passage begins within the one before it": 1}
-        assert set(rejected(log)) == {"expected an object", "offset is missing or no whole number"}
+        assert set(rejected(log)) == {"not a JSON object", "offset is missing or no whole number"}
 
     def test_damaged_xml_is_reported_with_its_line(self, read_as):
         with pytest.raises(FormatError, match=r"a:1[0-9]: the XML is damaged"):

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from biograft.arrays import Ints
 from biograft.errors import ConfigError, StoreError, shorten
 from biograft.models import TextEncoder
 from biograft.models.knowledge import KnowledgeBertModel
 from biograft.models.pretrained import max_input_tokens
 from biograft.models.tasks.tokens import TaskTokenizer
-from biograft.text.alignment import NONE, Ints, align_spans
+from biograft.text.alignment import NONE, align_spans
 
 CURVES_LAYER, INSIDE_LAYER = 11, 10
 """EMBERT's layers for attention around an entity, and inside it."""

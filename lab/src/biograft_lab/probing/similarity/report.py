@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import Flags
 from biograft.metrics import bootstrap_interval, paired_bootstrap
-from biograft.metrics.linking import Flags, Values
+from biograft.metrics.linking import Values
 from biograft.progress import Progress
 from biograft_lab.probing.similarity.names import MIN_JACCARD, MIN_SHARED, RARE
 from biograft_lab.probing.similarity.queries import SimilarityQuery
