@@ -120,8 +120,7 @@ def cloze(
     _print_models(rows, "model", "recall")
     for of_models in zip(*(row["relations"] for row in rows), strict=True):
         cells = "  ".join(f"{each['all']['recall']:6.2f}" for each in of_models)
-        first = of_models[0]
-        typer.echo(f"  {first['relation']}  n={first['all']['n']:<6,} {cells}")
+        typer.echo(f"  {of_models[0]['relation']}  n={of_models[0]['all']['n']:<6,} {cells}")
 
 
 @app.command()
@@ -274,8 +273,10 @@ def attention(
     if not encoder:
         raise ConfigError("--encoder: expected the folder or the name of an encoder, found none")
     _refuse_repeated("--encoder", encoder)
-    if file is not None and (text or png or not replaced):
-        raise ConfigError("--file: needs --replace, and neither TEXT nor --png")
+    if not replaced and (file or kb or synonym or random):
+        raise ConfigError("--file, --kb, --synonym and --random need --replace")
+    if file is not None and (text or entity or png):
+        raise ConfigError("--file: takes the place of TEXT and --entity, and has no --png")
     if replaced and kb is None and not (synonym and random):
         raise ConfigError("--replace needs --synonym and --random, or --kb to sample them from")
     fill = Substitutes(open_kb(kb), substitutes).fill if kb else None
@@ -290,11 +291,10 @@ def attention(
         sentence = ReplacedSentence(whole, *find_entity(whole, entity), synonym, random)
         sentence = fill(sentence) if replaced and fill else sentence
         readers = list(map(AttentionReader.from_pretrained, encoder))
-        span = (sentence.start, sentence.end)
         found: Sequence[Any] = [
             compare_names(reader, sentence, config)
             if replaced
-            else look_inside(reader, whole, span, config)
+            else look_inside(reader, whole, (sentence.start, sentence.end), config)
             for reader in readers
         ]
         results = {"text": whole, "entity": sentence.entity}
