@@ -19,10 +19,15 @@ from dataclasses import dataclass
 from biograft.kb.names import HAN, HAN_CHARACTER
 
 _MIN_SHORT, _MAX_SHORT, _MAX_SHORT_WORDS = 2, 10, 2
+_AROUND = " \t\n\r\f\v\u00a0\u3000\"'”’"
+"""Blanks and quotes between a long form and the bracket."""
 _MAX_BRACKET = 200
 """Maximum characters in a bracket that may be a definition."""
 
-_BRACKET = re.compile(rf"[(（\[]([^()（）\[\]]{{1,{_MAX_BRACKET}}})[)）\]]")
+_BRACKET = re.compile(
+    rf"[(（\[](\w{{1,7}}\([^()\s]{{1,3}}\)\w{{0,4}}|[^()（）\[\]]{{1,{_MAX_BRACKET}}})[)）\]]"
+)
+"""A bracket, and in it at most that of a short form: *(CrB(-))*."""
 _OPENING, _CLOSING = tuple("(（["), tuple(")）],，;；:：")
 _MAX_UNDEFINED = 5
 """Maximum characters of a short form that no bracket defines."""
@@ -30,7 +35,14 @@ _MAX_HAN_RUN = 40
 """Maximum characters of a Chinese long form."""
 _NOT_SHORT_FORM = re.compile(r"(?:i\.?\s?e|e\.?\s?g|n\s?=.*|p\s?[<=].*)\.?", re.IGNORECASE)
 """Text in brackets that is no short form: *i.e.*, *n = 12*."""
+_ORDINARY = re.compile(r"[a-z]{5,}|[a-z]+ [a-z]+")
+"""Words in brackets, which are hardly ever a short form: *(range 3 to 5)*, *(that is)*."""
 _END_OF_DEFINITION = re.compile(r"[;,，；]")
+_LOCANTS = re.compile(
+    r"(?:[^\w\s]|\d|(?<![a-z])(?:alpha|beta|gamma|delta|omega|[a-z])(?![a-z]))+-", re.I
+)
+"""The beginning of a chemical name before its first letters: *2,4-*, *alpha-1-*, *(-)-[125I]-*."""
+_SMALL_WORDS = frozenset("a an and at by for from in of on or the to with".split())
 _TO_LAST_END = re.compile(r".*(?:[。；！？\n()（）\[\]]|[.;!?](?=\s))", re.DOTALL)
 """All up to the last punctuation that ends a sentence; some of it needs whitespace after it."""
 _HAN_RUN = re.compile(rf"[{HAN}A-Za-z0-9αβγδ\-]+$")
@@ -195,7 +207,7 @@ def _last_word(text: str, end: int) -> tuple[int, str]:
 
 
 def _abbreviation(text: str, short: tuple[int, int], long: tuple[int, int]) -> Abbreviation:
-    long_text = text[long[0] : long[1]].rstrip()
+    long_text = text[long[0] : long[1]].rstrip(_AROUND)
     end = long[0] + len(long_text)
     return Abbreviation(text[slice(*short)], long_text, *short, long[0], end)
 
@@ -208,6 +220,7 @@ def _is_short_form(text: str) -> bool:
         and text[0].isalnum()
         and any(map(str.isalpha, text))
         and not _NOT_SHORT_FORM.fullmatch(text)
+        and not _ORDINARY.fullmatch(text)
     )
 
 
@@ -224,7 +237,29 @@ def _long_start(short: str, text: str, before: int, end: int, is_name: IsName | 
     while text[first].isspace():
         first += 1
     at = _match_characters(short, text[first:stop])
-    return first + at if at is not None and _is_long_form(short, text[first + at : stop]) else None
+    if at is None or not _is_long_form(short, text[first + at : stop]):
+        return None
+    start = first + _initials_start(short, text[first:stop], at)
+    word = start - len(text[before:start].rpartition(" ")[2])
+    return word if _LOCANTS.fullmatch(text, word, start) else start
+
+
+def _initials_start(short: str, long: str, at: int) -> int:
+    """Return where a long form begins that has a word for each capital, if that is further left.
+
+    Matching letters alone takes *proton pump inhibitors (PPIs)* for *pump inhibitors*.
+    """
+    capitals = [char.lower() for char in short if char.isupper()]
+    words = [(match.start(), match[0].lower()) for match in re.finditer(r"[^\W_]+", long)]
+    while capitals and words:
+        start, word = words.pop()
+        if word.startswith(capitals[-1]):
+            capitals.pop()
+            if not capitals:
+                return min(at, start)
+        elif word not in _SMALL_WORDS:
+            break
+    return at
 
 
 def _is_long_form(short: str, long: str) -> bool:

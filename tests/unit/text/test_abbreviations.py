@@ -24,6 +24,16 @@ def pairs(text):
             "von Hippel-Lindau (VHL) and cystic fibrosis (CF)",
             [("VHL", "von Hippel-Lindau"), ("CF", "cystic fibrosis")],
         ),
+        ("with proton pump inhibitors (PPIs) or", [("PPIs", "proton pump inhibitors")]),
+        ("idiopathic interstitial pneumonia (IIP)", [("IIP", "idiopathic interstitial pneumonia")]),
+        (
+            "International Index of Erectile Function (IIEF)",
+            [("IIEF", "International Index of Erectile Function")],
+        ),
+        ("of 2,4,6-trinitrobenzene (TNB)", [("TNB", "2,4,6-trinitrobenzene")]),
+        ("of delta-9-tetrahydrocannabinol (THC)", [("THC", "delta-9-tetrahydrocannabinol")]),
+        ("is CrB negative (CrB(-)) here", [("CrB(-)", "CrB negative")]),
+        ('the "astigmatic intensity equation" (AIE)', [("AIE", "astigmatic intensity equation")]),
         ("患慢阻，慢性阻塞性肺疾病（COPD）", [("COPD", "慢性阻塞性肺疾病")]),
         ("患者确诊2型糖尿病（T2DM）十年", [("T2DM", "2型糖尿病")]),
         ("患者有慢性阻塞性肺疾病(慢阻肺)", [("慢阻肺", "慢性阻塞性肺疾病")]),
@@ -47,6 +57,9 @@ def test_definitions_are_found(text, found):
         "患者肺（在）",
         "患者有肺（lung）",
         "cmedm (DM)",
+        "in the two arms, not given evenly (range 3 to 5)",
+        "results: the median age was high (range)",
+        "the hat is at it (that is)",
     ],
 )
 def test_other_brackets_define_no_abbreviation(text):
