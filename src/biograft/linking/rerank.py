@@ -34,6 +34,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import pad as padded
 
+from biograft.arrays import Flags, Floats
 from biograft.artifacts import ArtifactKind
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
@@ -249,9 +250,6 @@ _RELATIVE = re.compile("relative|rel_embeddings")
 _TOKENS_AT_ONCE = 8192
 """Tokens of a batch in inference, including padding."""
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-
 
 def _set_inputs(owners: Tensor, start: int, *, causal: bool) -> tuple[dict[str, Tensor], Tensor]:
     """Return the positions and the attention of sets, and which tokens are the last of candidates.
@@ -333,7 +331,7 @@ class CrossEncoder(nn.Module):
         return states.float()
 
     def score(
-        self, pairs: Sequence[CandidatePair], is_nil: npt.NDArray[np.bool_], precision: str = "auto"
+        self, pairs: Sequence[CandidatePair], is_nil: Flags, precision: str = "auto"
     ) -> Floats:
         """Score candidates in inference mode, in batches of similar length: (candidates,).
 

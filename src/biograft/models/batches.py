@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import torch
+
+from biograft.arrays import Ints
 
 USUAL_LENGTH = 16
 """Tokens of a typical name; a batch of n names holds n times as many tokens."""
 
 
-def token_batches(lengths: npt.NDArray[np.int64], n_tokens: int) -> Iterator[npt.NDArray[np.int64]]:
+def token_batches(lengths: Ints, n_tokens: int) -> Iterator[Ints]:
     """Split texts into batches of similar length by their padded size, longest first.
 
     With the longest first, memory runs out at once or never.

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from tokenizers import (
     Regex,
@@ -38,6 +37,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from biograft.arrays import Float32s, Floats, Ints
 from biograft.errors import ConfigError
 from biograft.models.pretrained import MaskedLM, quiet_transformers
 from biograft.models.scratch_configs import NewBert, NewSeq2Seq
@@ -356,7 +356,7 @@ def sinusoidal_positions(n_positions: int, width: int) -> Tensor:
     return normalize(waves, dim=1)
 
 
-_Counts = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
+_Counts = tuple[Ints, Floats]
 
 
 def _count_neighbours(sequences: Iterable[Sequence[int]], n_tokens: int) -> _Counts:
@@ -377,9 +377,7 @@ def _count_neighbours(sequences: Iterable[Sequence[int]], n_tokens: int) -> _Cou
     return distinct.astype(np.int64), totals.astype(np.float64)
 
 
-def _ppmi(
-    counts: _Counts, n_tokens: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+def _ppmi(counts: _Counts, n_tokens: int) -> tuple[Ints, Ints, Float32s]:
     """Return the pairs with positive pointwise mutual information, and its values."""
     pairs, joint = counts
     rows, columns = np.divmod(pairs, n_tokens)

@@ -14,20 +14,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
-from biograft.arrays import Ints
+from biograft.arrays import Flags, Float32s, Floats, Ints
 from biograft.errors import ConfigError
 from biograft.models.batches import pad
 from biograft.models.generation.config import BeamConfig
 from biograft.text.trie import FlatTrie
 
-Floats = npt.NDArray[np.float64]
 _WIDE = 256
 """Nodes with more children are processed by themselves, without padding."""
 
@@ -88,9 +86,7 @@ def _groups(nodes: Ints, n_each: Ints) -> list[Ints]:
     return [*groups, narrow[n_each[narrow] > 0]] if (n_each[narrow] > 0).any() else groups
 
 
-def _tokens_of(
-    trie: FlatTrie, first: Ints, n_each: Ints
-) -> tuple[Ints, npt.NDArray[np.bool_] | None]:
+def _tokens_of(trie: FlatTrie, first: Ints, n_each: Ints) -> tuple[Ints, Flags | None]:
     """Return the tokens of the children of nodes, (nodes, max children), and their mask."""
     steps = np.arange(int(n_each.max()))
     if (n_each == len(steps)).all():
@@ -205,7 +201,7 @@ class FinishedNames:
         full = len(names) >= self._config.beams
         return full and (self._config.published or best <= names[-1][0])
 
-    def ranked(self) -> tuple[Ints, npt.NDArray[np.float32]]:
+    def ranked(self) -> tuple[Ints, Float32s]:
         """Return the names of all mentions, best first."""
         shape = (len(self._names), self._config.beams)
         sequences, scores = np.full(shape, -1, np.int64), np.full(shape, -np.inf, np.float32)
@@ -277,7 +273,7 @@ def _order(name: tuple[float, int]) -> tuple[float, int]:
     return -name[0], name[1]
 
 
-Rows = npt.NDArray[np.int64]
+Rows = Ints
 
 
 class CachedDecoder:
@@ -378,7 +374,7 @@ class CachedDecoder:
         return scores
 
 
-Scores = npt.NDArray[np.float32]
+Scores = Float32s
 
 
 class GenerationInputs(NamedTuple):

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Float32s
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, StoreError
 
@@ -93,7 +93,7 @@ def _read_line(path: Path, number: int, line: bytes) -> TableEntity:
 class EntityTable:
     """The vectors of entities, and the number of random ones."""
 
-    vectors: npt.NDArray[np.float32]
+    vectors: Float32s
     """(entities, dim)"""
     n_random: int
 
@@ -137,9 +137,7 @@ def entity_table(
     return EntityTable(table, int(len(ids) - known.sum()))
 
 
-def _random_vectors(
-    rng: np.random.Generator, shape: tuple[int, int], length: float
-) -> npt.NDArray[np.float32]:
+def _random_vectors(rng: np.random.Generator, shape: tuple[int, int], length: float) -> Float32s:
     table = rng.standard_normal(shape, np.float32)
     table *= np.float32(length / np.sqrt(shape[1]))
     return table

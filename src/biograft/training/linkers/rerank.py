@@ -27,6 +27,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from biograft.arrays import Flags, Floats
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
@@ -38,8 +39,6 @@ from biograft.linking.rerank import (
     RERANKER,
     CandidatePairReader,
     CrossEncoder,
-    Flags,
-    Floats,
     MentionCandidates,
     Mix,
     first_concepts,

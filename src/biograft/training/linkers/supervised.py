@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from biograft.arrays import Flags, Float32s, Ints
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store, export_store
 from biograft.kb.fingerprints import store_fingerprint
@@ -101,8 +101,8 @@ class TrainedNetwork:
 
 @dataclass(frozen=True, slots=True)
 class _Example:
-    features: npt.NDArray[np.float32]  # (candidates, features)
-    right: npt.NDArray[np.bool_]  # (candidates,)
+    features: Float32s  # (candidates, features)
+    right: Flags  # (candidates,)
 
 
 def train_network(
@@ -177,7 +177,7 @@ def _examples(
     return examples
 
 
-def _only_folds(kb: KnowledgeBase, memory: MentionMemory) -> npt.NDArray[np.int64]:
+def _only_folds(kb: KnowledgeBase, memory: MentionMemory) -> Ints:
     """Return the fold of each name that is a mention of one fold only; -1 for others."""
     source = kb.sources.index(MENTIONS) if MENTIONS in kb.sources else -1
     texts, concepts = kb.texts("names", "text"), kb.numbers("names", "concept")

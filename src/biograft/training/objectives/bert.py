@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from biograft.arrays import Ints
 from biograft.errors import ConfigError
 from biograft.training.objectives.base import (
     LabelledObjective,
@@ -28,7 +29,6 @@ from biograft.training.objectives.examples import (
     FOLLOWS,
     IGNORED,
     SPECIAL,
-    Ints,
     Setting,
     TextExample,
     splice,

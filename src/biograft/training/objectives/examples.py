@@ -12,14 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from biograft.arrays import Flags, Float32s, Ints
 from biograft.config import check_choice
 from biograft.errors import ConfigError
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float32]
 
 IGNORED = -100
 """The label of a token, mention or sequence that no loss counts."""
@@ -65,11 +61,11 @@ class TextExample:
     """By name, a label for each mention, or several: (mentions,) or (mentions, values)."""
     labels: Mapping[str, int] = field(default_factory=dict)
     """By name, a label of the sequence."""
-    fixed: Bools | None = None
+    fixed: Flags | None = None
     """Tokens that an objective has masked or needs unchanged; later objectives leave them alone.
     None: no token."""
 
-    def fixed_with(self, rows: Iterable[int]) -> Bools:
+    def fixed_with(self, rows: Iterable[int]) -> Flags:
         """Return ``fixed`` extended by the tokens of these mentions."""
         fixed = np.zeros(len(self.tokens), bool) if self.fixed is None else self.fixed.copy()
         for first, last in self.mentions[list(rows), :2]:
@@ -209,9 +205,9 @@ class EntityGraph:
     """(entities,): type indices; -1: no type."""
     counts: Ints
     """(entities,): the frequency of each entity in the text."""
-    relation_vectors: Floats
+    relation_vectors: Float32s
     """(relations, dim of relations)"""
-    projections: Floats
+    projections: Float32s
     """(relations, dim, dim of relations)"""
 
 
@@ -239,7 +235,7 @@ class Setting:
     """Size of the vocabulary."""
     special: tuple[int, ...] = ()
     """Tokens that are never sampled at random."""
-    entity_counts: npt.NDArray[np.int64] | None = None
+    entity_counts: Ints | None = None
     """The frequency of each entity of the table in the text, where known."""
     graph: EntityGraph | None = None
     """The neighbours of the entities, where a knowledge layer reads them."""
@@ -263,7 +259,7 @@ class Setting:
         cls,
         tokenizer: Any,
         width: int,
-        entity_counts: npt.NDArray[np.int64] | None = None,
+        entity_counts: Ints | None = None,
         **fields: Any,
     ) -> Setting:
         """Read a tokenizer of transformers.
@@ -357,14 +353,14 @@ def _choose_neighbours(neighbours: Ints, rng: np.random.Generator) -> Ints:
     return withheld.astype(np.int64)
 
 
-def _masked_mentions(example: TextExample) -> Bools:
+def _masked_mentions(example: TextExample) -> Flags:
     if MASKING_OBJECTIVE not in example.token_labels:
         raise ConfigError(
             "entity_visibility: expected a recipe that masks mentions, found none; add "
             f"objective.{MASKING_OBJECTIVE}, or set knowledge.entity_visibility to all"
         )
     spans = np.insert(example.mentions[:, :2], 0, 0, axis=1)
-    masked: Bools = masked_mentions(example.token_labels[MASKING_OBJECTIVE][None], spans)
+    masked: Flags = masked_mentions(example.token_labels[MASKING_OBJECTIVE][None], spans)
     return masked
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from transformers import BertForMaskedLM
 
+from biograft.arrays import Float32s, Ints
 from biograft.artifacts import MANIFEST, hash_file, new_folder
 from biograft.errors import ConfigError
 from biograft.graph.embedding import Embeddings
@@ -49,7 +49,6 @@ from biograft.training.objectives.examples import (
     EntityGraph,
     EntityVisibility,
     ExampleTransform,
-    Ints,
     Setting,
     TextBatch,
     TextExample,
@@ -293,9 +292,7 @@ def _connected(table: NeighbourTable, rows: Ints, *, whole: bool) -> Ints:
     return connected
 
 
-def _relations(
-    config: KnowledgeConfig, kb: KnowledgeBase
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def _relations(config: KnowledgeConfig, kb: KnowledgeBase) -> tuple[Float32s, Float32s]:
     """Return the vectors and projections of relations.
 
     TransE, and a table without vectors, have the identity as projection.
@@ -316,7 +313,7 @@ def _relations(
     return vectors, _identities(n_relations, tables.entity.shape[1])
 
 
-def _identities(n_relations: int, dim: int) -> npt.NDArray[np.float32]:
+def _identities(n_relations: int, dim: int) -> Float32s:
     """Return identity projections."""
     return np.tile(np.eye(dim, dtype=np.float32), (n_relations, 1, 1))
 
@@ -721,7 +718,7 @@ def example_transforms(
 
 def _table(
     config: KnowledgeConfig | None, packed: PackedText, kb: KnowledgeBase | None, *, grows: bool
-) -> tuple[Sequence[str], npt.NDArray[np.int64], EntityGraph | None]:
+) -> tuple[Sequence[str], Ints, EntityGraph | None]:
     """Return the entities of the table, their frequencies, and the graph if the recipe has one."""
     ids, counts = packed.entities, packed.entity_counts
     if config is None:

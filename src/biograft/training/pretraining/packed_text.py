@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from biograft.arrays import Array, Flags, Floats, Int16s, Int32s, Ints
 from biograft.artifacts import (
     MANIFEST,
     ArraySpec,
@@ -60,7 +60,6 @@ from biograft.training.objectives.examples import (
     IGNORED,
     SEGMENT_ENDS,
     SPECIAL,
-    Ints,
     TextExample,
     splice,
 )
@@ -204,7 +203,7 @@ class TokenisedDocument(TextExample):
     segments: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """A document has none."""
     index: int
-    scores: npt.NDArray[np.float64]
+    scores: Floats
     """The score of each mention."""
     sentences: Ints
     """The first tokens of sentences, except the first one."""
@@ -393,7 +392,7 @@ def split_positions(document: TokenisedDocument, start: int, stop: int) -> Ints:
         stop: Position after them.
     """
     positions: Ints = np.arange(start + 1, stop)
-    free: npt.NDArray[np.bool_] = document.words[positions] != document.words[positions - 1]
+    free: Flags = document.words[positions] != document.words[positions - 1]
     for first, last in document.mentions[_mentions_between(document, start, stop), :2]:
         free[max(first - start, 0) : max(last - start, 0)] = False
     allowed: Ints = positions[free]
@@ -514,14 +513,14 @@ class Packer:
         labels = {name: values[best] for name, values in made.mention_labels.items()}
         return replace(made, mentions=made.mentions[best], mention_labels=labels)
 
-    def _whole_mentions(self, part: DocumentPart) -> npt.NDArray[np.bool_]:
+    def _whole_mentions(self, part: DocumentPart) -> Flags:
         """Select the mentions that are within a part, and count those that it cuts."""
         starting = _starting_in(part)
         whole = starting & (part.document.mentions[:, 1] < part.end)
         self.counts.n_cut += int(starting.sum() - whole.sum())
         return whole
 
-    def _best(self, mentions: Ints, scores: npt.NDArray[np.float64]) -> Ints:
+    def _best(self, mentions: Ints, scores: Floats) -> Ints:
         """Select the mentions with the best scores, of equal ones the first."""
         max_mentions = self.config.max_mentions or len(mentions)
         best = np.sort(np.argsort(-scores, kind="stable")[:max_mentions])
@@ -532,7 +531,7 @@ class Packer:
         return best
 
 
-def _starting_in(part: DocumentPart) -> npt.NDArray[np.bool_]:
+def _starting_in(part: DocumentPart) -> Flags:
     """Select the mentions that begin in a part."""
     first = part.document.mentions[:, 0]
     return (first >= part.start) & (first < part.end)
@@ -631,11 +630,11 @@ class PackedText:
     """Entity ids, in the order of the rows of the entity table."""
     entity_counts: Ints
     """The frequency of each in the annotated text."""
-    _tokens: npt.NDArray[np.int32]
-    _words: npt.NDArray[np.int16]
-    _mentions: npt.NDArray[np.int32]
+    _tokens: Int32s
+    _words: Int16s
+    _mentions: Int32s
     _sequences: Ints
-    _labels: Mapping[str, npt.NDArray[np.int16]]
+    _labels: Mapping[str, Int16s]
 
     @classmethod
     def open(cls, folder: str | Path) -> PackedText:
@@ -716,7 +715,7 @@ class PackedText:
         )
 
 
-def _check_sequences(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+def _check_sequences(arrays: Mapping[str, Array]) -> None:
     """Refuse sequences that do not divide the tokens and the mentions, or are empty."""
     sequences = arrays["sequences"]
     for column, name in enumerate(("tokens", "mentions")):

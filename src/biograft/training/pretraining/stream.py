@@ -14,13 +14,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from biograft.arrays import Ints
 from biograft.kb import KnowledgeBase
 from biograft.progress import Progress
 from biograft.registry import load_object
 from biograft.training import TrainingResult, train
 from biograft.training.batches import EpochOrder, Lengths, OrderedBatches
 from biograft.training.objectives.base import Objective
-from biograft.training.objectives.examples import Ints, Setting
+from biograft.training.objectives.examples import Setting
 from biograft.training.objectives.model import ObjectiveModel
 from biograft.training.pretraining.recipe import PretrainingRecipe, PretrainResult
 from biograft.training.processes import join_processes

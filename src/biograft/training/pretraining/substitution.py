@@ -23,14 +23,14 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from biograft.arrays import Int32s, Ints
 from biograft.config import AtLeast, Choice, Config, Ratio
 from biograft.graph.neighbours import first_types
 from biograft.kb import KnowledgeBase, fingerprint
 from biograft.text.shards import AnnotatedDocument, LinkedSpan
-from biograft.training.objectives.examples import IGNORED, Ints
+from biograft.training.objectives.examples import IGNORED
 
 SYNONYM, OTHER = 1, 0
 """Labels of replaced mentions; unchanged ones have ``IGNORED``."""
@@ -188,7 +188,7 @@ class SynonymSubstitution:
         return None
 
     @cached_property
-    def _first_types(self) -> npt.NDArray[np.int32]:
+    def _first_types(self) -> Int32s:
         return first_types(self.kb)
 
     @cached_property
