@@ -11,11 +11,14 @@ import typer
 
 from biograft.cli.options import (
     SET,
+    SWEEP,
+    SWEEP_VALUES,
     Json,
     OptionalKb,
     Quiet,
     Run,
     print_json,
+    print_sweep,
     warn_left_out,
     warn_unknown,
     warn_without_text,
@@ -95,6 +98,7 @@ class FinetuneOptions(Config):
         tuple[str, ...],
         Option("Train with each of these seeds; mean and deviation are reported.", metavar="1,2,3"),
     ] = ()
+    sweep: Annotated[tuple[str, ...], Option(SWEEP, metavar=SWEEP_VALUES, repeated=True)] = ()
     changes: Annotated[
         tuple[str, ...],
         Option(SET, "--set", "TABLE.KEY=VALUE", repeated=True),
@@ -225,6 +229,23 @@ def finetune(
     check_kind(path.stem, kind, "linker", "task")
     name = str(described.get(kind))
     data = options.data(name, _NOT_OF_TASKS if kind == "task" else ())
+    if options.sweep:
+        given = {"known": options.known, "index": options.index, "model": options.model}
+        print_sweep(
+            path,
+            out,
+            options.sweep,
+            as_json=as_json,
+            kb=kb,
+            data=data,
+            overrides=options.changes,
+            encoder=options.encoder,
+            resume=options.resume,
+            progress=Progress(enabled=not quiet),
+            **{name: value for name, value in given.items() if value},
+            **({"seeds": options.all_seeds()} if options.seeds else {}),
+        )
+        return
     loaded: Any = Recipe.load(path, options.changes, encoder=options.encoder)
     dev: list[LinkQuery] = []
 

@@ -57,6 +57,9 @@ Seed = Annotated[
 Folder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")]
 Run = Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")]
 SET = "Override a value of the recipe; -TABLE.KEY leaves one, or a table, out."
+SWEEP = "Train with each of these values, all combinations; the best by dev is named and tested."
+SWEEP_VALUES = "TABLE.KEY=V,V"
+Sweep = Annotated[list[str] | None, typer.Option("--sweep", metavar=SWEEP_VALUES, help=SWEEP)]
 Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="TABLE.KEY=VALUE", help=SET),
@@ -197,6 +200,31 @@ def warn_left_out(counts: Mapping[str, int], what: str, where: str = "") -> None
     """
     for reason, n in counts.items():
         typer.echo(f"warning: {where}{n:,} {what} left out: {reason}", err=True)
+
+
+def print_sweep(
+    recipe: str | Path, out: Path, values: Sequence[str], *, as_json: bool, **options: Any
+) -> None:
+    """Train with each combination of values, and print the dev scores and the best.
+
+    Args:
+        recipe: Name or file of the recipe.
+        out: Folder of the sweep.
+        values: The values, as ``table.key=value,value``.
+        as_json: Print JSON.
+        options: Options of ``sweep``.
+    """
+    from biograft.progress import align
+    from biograft.training.sweeps import read_grid, sweep
+
+    result = sweep(recipe, out, read_grid(values), **options)
+    if as_json:
+        print_json(result.to_json())
+        return
+    for line in align(result.lines()):
+        typer.echo(f"  {line}")
+    test = "" if result.test is None else f"; test {result.metric} {result.test:.4f}"
+    typer.echo(f"best: {out / result.best['run']}{test}")
 
 
 def print_log(log: Mapping[str, Any]) -> None:

@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from biograft.cli.options import Changes, Json, OptionalKb, Quiet, Resume, Run, open_kb, print_json
+from biograft.cli.options import (
+    Changes,
+    Json,
+    OptionalKb,
+    Quiet,
+    Resume,
+    Run,
+    Sweep,
+    open_kb,
+    print_json,
+    print_sweep,
+)
 from biograft.progress import Progress
 
 
@@ -23,6 +34,7 @@ def pretrain(
     segmentation: Annotated[Path | None, "DIR"] = None,
     workers: Annotated[int | None, "N"] = None,
     changes: Changes = None,
+    sweep: Sweep = None,
     resume: Resume = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -55,8 +67,22 @@ def pretrain(
     ]
     if workers is not None:
         overrides.append(f"stream.workers={workers}")
+    overrides = [*(changes or ()), *overrides]
+    if sweep:
+        print_sweep(
+            recipe,
+            out,
+            sweep,
+            as_json=as_json,
+            kb=kb,
+            overrides=overrides,
+            encoder=str(encoder or ""),
+            resume=resume,
+            progress=Progress(enabled=not quiet),
+        )
+        return
     result = run_recipe(
-        PretrainingRecipe.load(recipe, [*(changes or ()), *overrides], encoder=str(encoder or "")),
+        PretrainingRecipe.load(recipe, overrides, encoder=str(encoder or "")),
         open_kb(kb) if kb else None,
         out,
         resume=resume,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         sole_run as sole_run,
         start_run as start_run,
     )
+    from biograft.training.sweeps import SweepResult as SweepResult, sweep as sweep
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -85,7 +85,7 @@ def finetune(
         base = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
         mentions = LinkerTrainingData(
             kb=base,
-            **_read_mentions(recipe, _merged(recipe.data, data), base, known, report),
+            **_read_mentions(recipe, merge_data(recipe.data, data), base, known, report),
             index=None if index is None else Path(index),
             model=None if model is None else Path(model),
             **run,
@@ -104,7 +104,7 @@ def finetune(
             raise ConfigError(f"{name}: a recipe of {recipe.task!r} does not use it")
     if seeds:
         recipe = replace(recipe, search=replace(recipe.search, seeds=tuple(seeds)))
-    examples = _read_examples(recipe.task, _merged(recipe.data, data), report)
+    examples = _read_examples(recipe.task, merge_data(recipe.data, data), report)
     if overwrite:
         remove_run(run["out"])
     return finetune_task(recipe, TaskTrainingData(**examples, **run))
@@ -149,6 +149,11 @@ def _check_given(table: Any, *splits: str) -> None:
             raise ConfigError(f"{split}: name a file, here or as data.{split} in a recipe")
 
 
-def _merged(table: D, changes: Mapping[str, Any] | None) -> D:
-    """Return a table ``[data]`` with other values; recipes are recorded without them."""
+def merge_data(table: D, changes: Mapping[str, Any] | None) -> D:
+    """Return a table ``[data]`` with other values; recipes are recorded without them.
+
+    Args:
+        table: The table.
+        changes: Other values.
+    """
     return from_mapping(type(table), {**asdict(table), **(changes or {})}, "data.")

@@ -287,3 +287,30 @@ def test_a_ranker_of_several_seeds(ranker, inputs, train, run, tmp_path):
     gold = ("--gold", inputs / "dev.jsonl", "--format", "sample", "--kb", ranker[0] / "kb")
     with pytest.raises(ConfigError, match=r"prompt: .* generates no names"):
         run("evaluate", "link", *gold, "--model", ranker[0] / "model", "--prompt", "none")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "grid", "changes"),
+    [
+        ("linker-ranker", "config.learning_rate=1e-9,0.02", SMALL[:2]),
+        ("linker-encoder-cpu", "training.learning_rate=1e-9,1e-3", QUICK),
+    ],
+)
+def test_a_sweep_of_a_linker_chooses_by_accuracy_on_dev(
+    train, inputs, tmp_path, recipe, grid, changes
+):
+    more = ["--dev", inputs / "dev.jsonl", "--test", inputs / "more.jsonl", "--json"]
+    if recipe == "linker-encoder-cpu":
+        more += ["--encoder", inputs / "encoder"]
+    done = train(recipe, tmp_path / "sweep", "--sweep", grid, *more, changes=changes)
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["metric"] == "acc@1"
+    assert len(said["rows"]) == 2
+    assert all(0 <= row["dev acc@1"] <= 1 for row in said["rows"])
+    assert said["best"]["dev acc@1"] == max(row["dev acc@1"] for row in said["rows"])
+    assert 0 <= said["test"] <= 1
+
+
+def test_a_sweep_of_a_linker_needs_a_dev_set(train, tmp_path):
+    with pytest.raises(ConfigError, match="dev: a sweep chooses by it"):
+        train("linker-ranker", tmp_path / "sweep", "--sweep", "config.seed=0,1", changes=SMALL)

@@ -176,3 +176,84 @@ def test_texts_pairs_and_answers(kind, inputs, train, run, tmp_path):
     found = run("evaluate", "task", tmp_path / "run", *data, "--json").stdout
     assert json.loads(found)["data"]["metrics"][0] == main
     assert f"  {main} " in run("evaluate", "task", tmp_path / "run", "--published", "0.5").stdout
+
+
+def sweep_of(done: Any) -> dict[str, Any]:
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_sweep_names_the_best_by_dev_and_tests_it_alone(train, run, tmp_path):
+    out = tmp_path / "sweep"
+    grid = ("--sweep", "training.learning_rate=1e-9,1e-2", "--sweep", "training.seed=0,1")
+    extra = ("config.overlap=4", "config.training.epochs=8")
+    said = sweep_of(train("ner-cpu", "ner.tsv", out, *grid, "--json", extra=extra))
+    assert [(r["training.learning_rate"], r["training.seed"]) for r in said["rows"]] == [
+        *((1e-9, 0), (1e-9, 1), (1e-2, 0), (1e-2, 1)),
+    ]
+    assert said["metric"] == "f1"
+    assert said["best"]["training.learning_rate"] == 1e-2
+    assert said["best"]["dev f1"] == max(row["dev f1"] for row in said["rows"])
+    assert said["test"] == said["best"]["dev f1"]  # the file is dev and test
+    tested = [run_ for run_ in out.glob("run-*") if "test" in json_of(run_ / "results.json")]
+    assert [each.name for each in tested] == [said["best"]["run"]]
+    head, *lines = (out / "sweep.tsv").read_text().splitlines()
+    assert head.split("\t") == ["training.learning_rate", "training.seed", "run", "dev f1"]
+    assert len(lines) == 4
+    (out / "sweep.tsv").unlink()
+    stamps = {path: path.stat().st_mtime_ns for path in out.glob("run-*/runs/*/*/result.json")}
+    again = train("ner-cpu", "ner.tsv", out, *grid, "--resume", extra=extra)
+    assert again.stdout.splitlines()[0].split() == ["training.learning_rate", *head.split()[1:]]
+    assert f"best: {out / said['best']['run']}; test f1" in again.stdout
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+    with pytest.raises(ConfigError, match="another recipe or grid"):
+        train("ner-cpu", "ner.tsv", out, *grid[:2], "--resume", extra=extra)
+    with pytest.raises(ConfigError, match="resume it"):
+        train("ner-cpu", "ner.tsv", out, *grid, extra=extra)
+
+
+def json_of(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("training.rate=1,2", "unknown key 'rate'"),
+        ("rate=1,2", "expected table.key=value,value"),
+        ("training.seed=", "expected values of training.seed"),
+        ("training.seed=a,b", "seeds"),
+    ],
+)
+def test_a_sweep_is_checked_before_anything_is_trained(train, tmp_path, value, message):
+    with pytest.raises(ConfigError, match=message):
+        train("ner-cpu", "ner.tsv", tmp_path / "sweep", "--sweep", value)
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_an_interrupted_sweep_goes_on_with_what_is_missing(inputs, tmp_path, monkeypatch):
+    from biograft.training import sweeps
+
+    trained, real = [], sweeps.finetune
+
+    def interrupted(recipe, folder, **options):
+        trained.append(folder.name)
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        return real(recipe, folder, **options)
+
+    monkeypatch.setattr(sweeps, "finetune", interrupted)
+    gold = [str(inputs / "ner.tsv")]
+    given: dict[str, Any] = {
+        "data": {"train": gold, "dev": gold},
+        "encoder": str(inputs / "encoder"),
+        "overrides": [*QUICK, "config.overlap=4", "config.training.epochs=1"],
+    }
+    grid = {"training.seed": [0, 1, 2]}
+    with pytest.raises(KeyboardInterrupt):
+        sweeps.sweep("ner-cpu", tmp_path / "sweep", grid, **given)
+    result = sweeps.sweep("ner-cpu", tmp_path / "sweep", grid, resume=True, **given)
+    assert trained == ["run-1", "run-2", "run-2", "run-3"]
+    assert [row["training.seed"] for row in result.rows] == [0, 1, 2]
+    assert result.test is None
+    assert repr(result).startswith("SweepResult(folder=")
+    assert result._repr_html_().count("<tr>") == 4

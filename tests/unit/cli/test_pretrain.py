@@ -65,3 +65,18 @@ def test_a_model_that_writes_names_is_made_from_scratch(inputs, tmp_path):
     assert printed["names"]["n_names"] > 1000
     assert (tmp_path / "run/encoder/tokenizer.json").exists()
     assert (tmp_path / "run/encoder/model.safetensors").exists()
+
+
+def test_a_sweep_of_an_alignment_chooses_by_its_dev_set(inputs, run, tmp_path):
+    kb = KnowledgeBase.open(inputs / "kb")
+    gold = tmp_path / "dev.txt"
+    names = [kb.concept_at(row) for row in range(0, 40, 2)]
+    gold.write_text("".join(f"d||0|1||x||{each.names[-1].text}||{each.id}\n" for each in names))
+    grid = ["--sweep", "training.learning_rate=1e-9,1e-3", "--json"]
+    given = [*grid, "--set", f"stream.dev={gold}", "--set", "stream.dev_format=biosyn"]
+    said = json.loads(run(*given, out=tmp_path / "sweep").stdout.splitlines()[-1])
+    assert [row["run"] for row in said["rows"]] == ["run-1", "run-2"]
+    assert all(0 <= row["dev acc@1"] <= 100 for row in said["rows"])
+    assert said["test"] is None
+    with pytest.raises(ConfigError, match=r"stream\.dev: a sweep of pre-training"):
+        run(*grid, out=tmp_path / "other")
