@@ -294,7 +294,7 @@ class EpochOrder:
             The indices of the examples of each batch.
         """
         rng = np.random.default_rng([self.seed, epoch])
-        order = rng.permutation(self.examples)[: self._n_own * self.shard.world]
+        order = rng.permutation(self.examples)
         size, n_updates = self.batch_size * self.shard.world, self._bucket_batches
         lengths: Any = None
         if n_updates and isinstance(self._lengths, np.ndarray):
@@ -311,7 +311,9 @@ class EpochOrder:
                 rows = np.arange(len(some))
                 rows = group_by_length(rows, measured, self._update, n_updates, rng)
                 order[grouped * window : (grouped + 1) * window] = some[rows]
-            yield order[start : start + size]
+            together = order[start : start + size]
+            if n_shared := len(together) // self.shard.world * self.shard.world:
+                yield together[:n_shared]
 
 
 class OrderedBatches(IndependentBatches[Batch]):

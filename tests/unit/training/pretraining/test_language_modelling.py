@@ -303,7 +303,8 @@ def test_two_processes_are_as_one(recipe, tmp_path, name):
     as_one(tmp_path / "one", tmp_path / "two")
     halves = weights(tmp_path / "two/encoder")
     for key, tensor in weights(one.encoder).items():
-        torch.testing.assert_close(halves[key], tensor, rtol=0, atol=1e-4, msg=key)
+        if not key.endswith("score.bias"):  # its gradient is 0 but for rounding, which Adam scales
+            torch.testing.assert_close(halves[key], tensor, rtol=0, atol=1e-4, msg=key)
 
 
 SHARDED = """
