@@ -98,7 +98,7 @@ class ObjectiveModel(nn.Module):
         """Count the items whose numbers the processes share to weigh their means."""
         gathered = [name for name, (_, term) in self.terms.items() if term.gathered]
         counts = self.counts(batch).items()
-        return {key: n for key, n in counts if not key.startswith(tuple(gathered) or " ")}
+        return {key: n for key, n in counts if not key.startswith(tuple(gathered))}
 
     def task(self, source: BatchSource[Any], **options: Any) -> Task[Any]:
         """Make the task that trains this model.
@@ -151,17 +151,16 @@ class ObjectiveModel(nn.Module):
             values, sizes = np.array(pairs).T
             n = max(1.0, sizes.sum())
             found[key] = float((values * sizes).sum() / n)
+            if not key.endswith(".accuracy"):
+                continue
             name = key.removesuffix(".accuracy")
-            labels = [self.terms[name][1].labels(b) for b in batches] if name != key else [None]
-            if labels[0] is not None:
-                spread = np.square((values - found[key]) * sizes).sum() * len(sizes)
-                found[f"{name}.n"] = float(sizes.sum())
-                found[f"{name}.error"] = float(np.sqrt(spread / max(1, len(sizes) - 1)) / n)
-                known = Counter(
-                    int(k) for each in labels if each is not None for k in each[each >= 0]
-                )
-                if known:
-                    found[f"{name}.chance"] = max(known.values()) / known.total()
+            spread = np.square((values - found[key]) * sizes).sum() * len(sizes)
+            found[f"{name}.n"] = float(sizes.sum())
+            found[f"{name}.error"] = float(np.sqrt(spread / max(1, len(sizes) - 1)) / n)
+            labels = [self.terms[name][1].labels(batch) for batch in batches]
+            known = Counter(int(k) for each in labels if each is not None for k in each[each >= 0])
+            if known:
+                found[f"{name}.chance"] = max(known.values()) / known.total()
         return found
 
 

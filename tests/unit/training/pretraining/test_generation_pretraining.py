@@ -78,7 +78,7 @@ def test_a_toy_run_learns(kb, recipe, tmp_path):
     assert sum(found[-5:]) < 0.75 * sum(found[:5])
     shown = [line["evaluation"] for line in metrics(tmp_path / "run") if "evaluation" in line]
     assert len(shown) == 3
-    keys = ("loss", "nll", "accuracy", "exact")
+    keys = ("loss", "nll", "accuracy", "exact", "n", "error")
     assert set(shown[0]) == {f"name_generation.{key}" for key in keys}
     assert shown[-1]["name_generation.loss"] < shown[0]["name_generation.loss"]
     assert result.counts["names"]["n_names"] == 128
