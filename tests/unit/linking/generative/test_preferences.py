@@ -16,9 +16,10 @@ from tiny_causal import tiny_causal_folder
 from two_processes import losses, run_on_two
 
 from biograft.errors import ConfigError
-from biograft.linking import Linker
+from biograft.linking import Linker, load_ranker
 from biograft.models import Seq2SeqModel
 from biograft.training.linkers import Mentions, NameScores, collect_pairs, train_generative
+from biograft.training.linkers.generative import measure
 from biograft.training.objectives import NameExample
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "angel.py"
@@ -75,10 +76,8 @@ def test_the_example_is_short_and_trains_with_a_rising_dev_curve(
     assert max(curve[1:]) > curve[0]
     preferred = [line["preferred"] for line in lines if "preferred" in line]
     assert sum(preferred[-10:]) > sum(preferred[:10])
-    linker = Linker.open(named, model=run / "model")
-    ranked = linker.rank(QUERIES, 1)
-    right = [names[0][0].concept in q.gold for names, q in zip(ranked, QUERIES, strict=True)]
-    assert sum(right) / len(right) == pytest.approx(curve[-1])
+    ranker = load_ranker(run / "model", named)
+    assert measure(ranker, None, QUERIES)["recall@1"] == pytest.approx(curve[-1])
 
 
 @pytest.mark.parametrize("reference", [True, False])
