@@ -31,9 +31,8 @@ class Angel:
 def preference_loss(right, wrong, config):
     """Rows are the log-probability of a name, its number of tokens, the log-probability before."""
     rewards = [s[:, 0] - s[:, 2] if config.reference else s[:, 0] / s[:, 1] for s in (right, wrong)]
-    leads = config.beta * (rewards[0] - rewards[1]) - config.margin
-    preferred = float((leads > 0).float().mean())
-    return torch.nn.functional.softplus(-leads).mean(), {"preferred": preferred}
+    gap = config.beta * (rewards[0] - rewards[1]) - config.margin
+    return torch.nn.functional.softplus(-gap).mean(), {"preferred": (gap > 0).float().mean().item()}
 
 
 def train_angel(linker, queries, dev, run, config=Angel(), resume=False, **training):
@@ -51,7 +50,8 @@ def train_angel(linker, queries, dev, run, config=Angel(), resume=False, **train
     described, evaluate = asdict(config), lambda: measure(linker.ranker, None, dev)
     task = Task(model, batches, loss, evaluate=evaluate, described=described)
     report = train(task, training, run, resume=resume).metrics()
-    linker.ranker.save(run / "model", report, described)
+    if batches.order.shard.rank == 0:
+        linker.ranker.save(run / "model", report, described)
     return report
 
 
