@@ -20,6 +20,7 @@ import json
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
 
 from biograft.config import (
@@ -55,6 +56,7 @@ rounding."""
 
 RecipeSource = str | Path | Mapping[str, Any]
 """The name of a shipped recipe, a TOML file, or a dictionary of what such a file holds."""
+Overrides = Sequence[str] | Mapping[str, Any]
 GIVEN = "given"
 """The name of a recipe that is a dictionary without one."""
 
@@ -181,21 +183,39 @@ class Recipe:
 
     @classmethod
     def load(
-        cls, recipe: RecipeSource, overrides: Sequence[str] = (), *, encoder: str = ""
+        cls,
+        recipe: RecipeSource,
+        overrides: Overrides = (),
+        *,
+        encoder: str = "",
+        **tables: Any,
     ) -> Self:
         """Load a recipe: by its name, from a TOML file, or of tables as such a file has them.
 
         Args:
             recipe: Name of a shipped recipe, a TOML file, or a dictionary of its content.
-            overrides: Changes of it, as ``table.key=value``.
+            overrides: Changes of it, as ``table.key=value``, or as a dictionary of tables.
             encoder: Name or folder of an encoder, in place of the recipe's.
+            tables: Changes of its tables and values by name.
+
+        >>> Recipe.load("ner-cpu", {"encoder": {"max_length": 64}}).encoder.max_length
+        64
+        >>> Recipe.load("sapbert-cpu", training={"steps": 100}).training.steps
+        100
         """
-        name, values = cls.resolve(recipe, overrides, encoder=encoder)
+        if isinstance(overrides, Mapping):
+            tables, overrides = {**overrides, **tables}, ()
+        name, values = cls.resolve(recipe, overrides, encoder=encoder, tables=tables)
         return cls.from_values(name, values)
 
     @classmethod
     def resolve(
-        cls, recipe: RecipeSource, overrides: Sequence[str] = (), *, encoder: str = ""
+        cls,
+        recipe: RecipeSource,
+        overrides: Sequence[str] = (),
+        *,
+        encoder: str = "",
+        tables: Mapping[str, Any] = MappingProxyType({}),
     ) -> tuple[str, dict[str, Any]]:
         """Return the name and the values of a recipe, merged and overridden but not checked.
 
@@ -203,6 +223,7 @@ class Recipe:
             recipe: Name of a shipped recipe, a TOML file, or a dictionary of its content.
             overrides: Changes of it, as ``table.key=value``.
             encoder: Name or folder of an encoder, in place of the recipe's.
+            tables: Tables and values merged into it first.
         """
         if isinstance(recipe, Mapping):
             values = _extend(copy.deepcopy(dict(recipe)), Path(GIVEN), ())
@@ -210,6 +231,7 @@ class Recipe:
         else:
             path = find_recipe(recipe, cls.kind or None)
             name, values = path.stem, read_recipe(path)
+        merge_tables(values, copy.deepcopy(dict(tables)))
         owner = cls._owner(name, values)
         changes = [*overrides]
         if encoder:

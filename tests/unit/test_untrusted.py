@@ -226,7 +226,7 @@ def test_a_manifest_imports_nothing_that_it_names(name, tmp_path, witness):
     (tmp_path / "manifest.json").write_text(json.dumps({"format": name, "version": 1}))
     with pytest.raises(BiograftError):
         load_ranker(tmp_path, None)
-    content = {"format": "biograft-task-model", "version": 1, "task": name, "config": {}}
+    content = {"format": "biograft-task-model", "version": 2, "task": name, "config": {}}
     manifest = {**content, "labels": [], "files": {}}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(BiograftError):

@@ -1,7 +1,8 @@
-"""``biograft checkpoint``: import published weights, export our models."""
+"""``biograft checkpoint``: import published weights, export and push our models."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +10,9 @@ import typer
 
 from biograft.cli.fields import CommandGroup
 from biograft.cli.options import Folder, Json, Overwrite, print_json
-from biograft.errors import MissingExtraError
+from biograft.errors import ConfigError, MissingExtraError
 
-app = CommandGroup("Import published weights, or export a model.")
+app = CommandGroup("Import published weights, export a model, or push it to a hub.")
 
 
 @app.command("import")
@@ -101,3 +102,39 @@ def average(
     weight = result.get("lexical_weight")
     beside = f", lexical weight {weight:.3g}" if weight is not None else ""
     typer.echo(f"mean of {result['n_encoders']} encoders{beside}: {out}")
+
+
+@app.command("push")
+def push(
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    to: Annotated[str, typer.Option("--to", metavar="OWNER/NAME", help="Name on the hub.")],
+    private: Annotated[bool, typer.Option("--private", help="Only the owner sees it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Send without asking.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Send a model to the Hugging Face hub, or the one of HF_ENDPOINT, after a confirmation.
+
+    The files and the host are listed first. Only files of a model are sent: a folder with other
+    files, such as texts or predictions, is refused.
+
+    Args:
+        run: Folder of a run, or of its model.
+    """
+    try:
+        from biograft.models.hub import plan_push, push as send
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("models", "pushing a model") from error
+
+    upload = plan_push(run, to)
+    typer.echo(f"to {upload.host}/{to}{' (private)' if private else ''}:", err=True)
+    for name, size in upload.files.items():
+        typer.echo(f"  {name} ({size:,} bytes)", err=True)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise ConfigError("nothing was sent; --yes sends these files without asking")
+        typer.confirm("Send them?", abort=True, err=True)
+    address = send(run, to, private=private)
+    if as_json:
+        print_json({"address": address, "files": upload.files, "private": private})
+        return
+    typer.echo(address)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         GenerationInputs as GenerationInputs,
         generate_names as generate_names,
     )
+    from biograft.models.hub import plan_push as plan_push, push as push
     from biograft.models.knowledge import (
         KNOWLEDGE_LAYERS as KNOWLEDGE_LAYERS,
         KnowledgeBertConfig as KnowledgeBertConfig,

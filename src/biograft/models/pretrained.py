@@ -138,6 +138,17 @@ def load_model(
     return model, tokenizer, set(report["missing_keys"])
 
 
+def build_empty(kind: Any, config: Any) -> Any:
+    """Build a model whose weights take no memory, until others are put in their place.
+
+    Args:
+        kind: An Auto class of transformers.
+        config: Its configuration.
+    """
+    with quiet_transformers(), torch.device("meta"):
+        return kind.from_config(config, trust_remote_code=False)
+
+
 def load_config(folder: Path, called: str = "model") -> Any:
     """Load the transformers configuration of a folder.
 

@@ -13,6 +13,8 @@ from biograft.evaluation import TextIndex, read_queries
 from biograft.kb import KnowledgeBase
 from biograft.progress import Progress
 from biograft.recipe import Recipe, RecipeSource, check_kind
+from biograft.text.tasks.registry import SPLITS
+from biograft.text.tasks.rows import is_files
 from biograft.training.linkers.recipes import (
     LINKERS,
     LinkerDataConfig,
@@ -53,7 +55,8 @@ def finetune(
         out: Folder of the run.
         kb: Knowledge base, or its folder; linkers need it.
         data: Changes of the table ``[data]`` of the recipe: files to ``train`` on, ``dev``,
-            ``test``, ``format``.
+            ``test``, ``format``. Tasks also take examples in place of files: a list of records or
+            dictionaries, a frame of pandas or polars, or a ``datasets.Dataset``.
         known: Gold that the encoder of ``index`` was trained on, for a ranker.
         index: Folder of an index, which some linkers use.
         model: Folder of a trained model, which some linkers use.
@@ -68,6 +71,8 @@ def finetune(
     >>> finetune("ner-cpu", "RUN", data={"train": ["train.txt"], "dev": ["dev.txt"]}).model
     ... # doctest: +SKIP
     PosixPath('RUN/model')
+    >>> rows = [{"text": "no fever", "label": "absent"}, {"text": "fever", "label": "present"}]
+    >>> finetune("classification-cpu", "RUN", data={"train": rows, "dev": rows})  # doctest: +SKIP
     >>> gold = {"train": ["train.concept"], "format": "biosyn"}
     >>> finetune("linker-ranker", "RUN", kb="KB", data=gold).made["model"]  # doctest: +SKIP
     PosixPath('RUN/model')
@@ -104,7 +109,9 @@ def finetune(
             raise ConfigError(f"{name}: a recipe of {recipe.task!r} does not use it")
     if seeds:
         recipe = replace(recipe, search=replace(recipe.search, seeds=tuple(seeds)))
-    examples = _read_examples(recipe.task, merge_data(recipe.data, data), report)
+    changes = dict(data or {})
+    rows = {s: changes.pop(s) for s in SPLITS if s in changes and not is_files(changes[s])}
+    examples = _read_examples(recipe.task, merge_data(recipe.data, changes), rows, report)
     if overwrite:
         remove_run(run["out"])
     return finetune_task(recipe, TaskTrainingData(**examples, **run))
@@ -130,15 +137,23 @@ def _read_mentions(
 
 
 def _read_examples(
-    task: str, table: TaskDataConfig, report: Callable[[str, Any], object]
+    task: str,
+    table: TaskDataConfig,
+    rows: Mapping[str, Any],
+    report: Callable[[str, Any], object],
 ) -> dict[str, Any]:
-    from biograft.models.tasks import TASKS
+    from biograft.models.tasks.task import TASKS, take_examples
 
-    _check_given(table, "train", "dev")
+    _check_given(table, *(split for split in ("train", "dev") if split not in rows))
     read = {}
-    for split in ("train", "dev", "test"):
-        if paths := getattr(table, split):
-            read[split] = TASKS.load(task).read(paths, split, table)
+    for split in SPLITS:
+        if split in rows:
+            examples = take_examples(TASKS.load(task), rows[split], split)
+            read[split] = replace(examples, name=table.name or examples.name)
+        elif paths := getattr(table, split):
+            examples = TASKS.load(task).read(paths, split, table)
+            name = table.name or table.format or ", ".join(Path(path).name for path in paths)
+            read[split] = replace(examples, name=name, language=table.language)
             report(split, read[split])
     return read
 
@@ -156,4 +171,9 @@ def merge_data(table: D, changes: Mapping[str, Any] | None) -> D:
         table: The table.
         changes: Other values.
     """
-    return from_mapping(type(table), {**asdict(table), **(changes or {})}, "data.")
+    files = {
+        split: [str(path) for path in ([value] if isinstance(value, str | Path) else value)]
+        for split, value in (changes or {}).items()
+        if split in SPLITS and is_files(value)
+    }
+    return from_mapping(type(table), {**asdict(table), **(changes or {}), **files}, "data.")

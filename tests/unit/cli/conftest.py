@@ -16,7 +16,8 @@ def word_detector(tmp_path):
 
     folder = tiny_encoder_folder(tmp_path / "tiny", ["a b"], hidden=16, layers=1)
     model = NerModel(TextEncoder.from_pretrained(folder), NerConfig(overlap=4), ("Disease",))
-    model.head.linear.weight.data.zero_()
-    model.head.linear.bias.data.copy_(torch.tensor([0.0, 1.0, 0.0]))  # O, B, I
+    last = model.network.model.classifier
+    last.weight.data.zero_()
+    last.bias.data.copy_(torch.tensor([0.0, 1.0, 0.0]))  # O, B, I
     write_model(tmp_path / "DETECTOR", model, {})
     return tmp_path / "DETECTOR"

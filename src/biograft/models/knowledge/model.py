@@ -15,18 +15,21 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import (
     AutoConfig,
     AutoModel,
     AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     BertForMaskedLM,
     BertModel,
     BertPreTrainedModel,
     initialization,
 )
 from transformers.masking_utils import create_bidirectional_mask
-from transformers.models.bert.modeling_bert import BertOnlyMLMHead
+from transformers.modeling_outputs import TokenClassifierOutput
+from transformers.models.bert.modeling_bert import BertOnlyMLMHead, BertPooler
 from transformers.utils.generic import ModelOutput
 
 from biograft.errors import ConfigError
@@ -201,7 +204,57 @@ AutoConfig.register(KnowledgeBertConfig.model_type, KnowledgeBertConfig, exist_o
 AutoModel.register(KnowledgeBertConfig, KnowledgeBertModel, exist_ok=True)
 
 
-class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
+class _WithHead(KnowledgeBertPreTrained):
+    """The model with a head: its entities and input embeddings are those of the model."""
+
+    def __init__(self, config: KnowledgeBertConfig) -> None:
+        super().__init__(config)
+        self.model: Any = KnowledgeBertModel(config)
+
+    @property
+    def entities(self) -> tuple[TableEntity, ...]:
+        """The entities of the rows of the table."""
+        entities: tuple[TableEntity, ...] = self.model.entities
+        return entities
+
+    @entities.setter
+    def entities(self, entities: tuple[TableEntity, ...]) -> None:
+        self.model.entities = entities
+
+    def get_input_embeddings(self) -> torch.nn.Module:
+        """Return the input embeddings."""
+        return cast("torch.nn.Module", self.model.get_input_embeddings())
+
+    def set_input_embeddings(self, value: torch.nn.Module) -> None:
+        """Replace the input embeddings."""
+        self.model.set_input_embeddings(value)
+
+
+class KnowledgeBertForTokenClassification(_WithHead):
+    """The model with labels of tokens, as BERT has them."""
+
+    pools = False
+
+    def __init__(self, config: KnowledgeBertConfig) -> None:
+        super().__init__(config)
+        self.pooler: Any = BertPooler(config) if self.pools else nn.Identity()
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels or 0)
+        self.post_init()
+
+    def forward(self, **inputs: Any) -> TokenClassifierOutput:
+        """Compute ``logits``, (sequences, length, labels), of the inputs of the model."""
+        states = self.pooler(self.model(**inputs).last_hidden_state)
+        return TokenClassifierOutput(logits=self.classifier(self.dropout(states)))
+
+
+class KnowledgeBertForSequenceClassification(KnowledgeBertForTokenClassification):
+    """The model with labels of texts, from the state of [CLS]; ``logits``: (sequences, labels)."""
+
+    pools = True
+
+
+class KnowledgeBertForMaskedLM(_WithHead):
     """The model with the token head, which scores the vocabulary."""
 
     _tied_weights_keys = {  # noqa: RUF012 - as transformers wants it
@@ -211,7 +264,6 @@ class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
 
     def __init__(self, config: KnowledgeBertConfig) -> None:
         super().__init__(config)
-        self.model: Any = KnowledgeBertModel(config)
         self.cls: Any = BertOnlyMLMHead(config)
         self.post_init()
 
@@ -262,24 +314,6 @@ class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
                 getattr(model.model.knowledge[NEIGHBOURS], name).copy_(torch.as_tensor(values))
         model.entities = tuple(entities)
         return model
-
-    @property
-    def entities(self) -> tuple[TableEntity, ...]:
-        """The entities of the rows of the table."""
-        entities: tuple[TableEntity, ...] = self.model.entities
-        return entities
-
-    @entities.setter
-    def entities(self, entities: tuple[TableEntity, ...]) -> None:
-        self.model.entities = entities
-
-    def get_input_embeddings(self) -> torch.nn.Module:
-        """Return the input embeddings."""
-        return cast("torch.nn.Module", self.model.get_input_embeddings())
-
-    def set_input_embeddings(self, value: torch.nn.Module) -> None:
-        """Replace the input embeddings."""
-        self.model.set_input_embeddings(value)
 
     def get_output_embeddings(self) -> torch.nn.Module:
         """Return the layer that scores tokens; its weight is that of the input embeddings."""
@@ -337,3 +371,9 @@ def _plain_bert(bert: Any, seed: int) -> BertForMaskedLM:
 
 
 AutoModelForMaskedLM.register(KnowledgeBertConfig, KnowledgeBertForMaskedLM, exist_ok=True)
+AutoModelForTokenClassification.register(
+    KnowledgeBertConfig, KnowledgeBertForTokenClassification, exist_ok=True
+)
+AutoModelForSequenceClassification.register(
+    KnowledgeBertConfig, KnowledgeBertForSequenceClassification, exist_ok=True
+)

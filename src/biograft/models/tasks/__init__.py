@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from biograft.models.tasks.folder import open_task as open_task, write_model as write_model
     from biograft.models.tasks.model import (
+        LabelNetwork as LabelNetwork,
         LengthBatches as LengthBatches,
         LinearHead as LinearHead,
         TaskModel as TaskModel,

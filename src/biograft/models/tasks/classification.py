@@ -1,7 +1,8 @@
 """Text classification, text matching and natural language inference.
 
-One model serves all three: a linear head on the [CLS] token of a text or a pair of texts. Exactly
-one class holds (softmax), or each class holds or not by itself (sigmoid, multi-label).
+One model serves all three: the one that transformers has for the labels of a text or a pair of
+texts. Exactly one class holds (softmax), or each class holds or not by itself (sigmoid,
+multi-label).
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from biograft.artifacts import new_file
 from biograft.errors import ConfigError
 from biograft.metrics import ClassReport, Counts
 from biograft.models import TextEncoder
-from biograft.models.tasks.model import LinearHead, TaskNetwork
+from biograft.models.tasks.model import LabelNetwork, Predicting
 from biograft.models.tasks.task import ClassificationConfig, InferenceConfig, MatchingConfig
 from biograft.models.tasks.tokens import SequenceTokenizer, TextSequence
 from biograft.text.tasks.registry import ClassExample, Example, labels_of, texts_of
+from biograft.text.tasks.rows import to_examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,8 @@ class SeveralClasses:
 Config = TypeVar("Config", bound=InferenceConfig)
 
 
-class ClassModel(Generic[Config]):
-    """An encoder with a linear head on the [CLS] token, for one text or a pair of texts.
+class ClassModel(Predicting[ClassPrediction], Generic[Config]):
+    """An encoder with scores of classes, for one text or a pair of texts.
 
     Args:
         encoder: Encoder, which is trained.
@@ -118,7 +120,9 @@ class ClassModel(Generic[Config]):
         self.config, self.labels = config, labels
         self.texts = SequenceTokenizer(encoder)
         self.decision: ClassDecision = OneClass(labels)
-        self.network = TaskNetwork(encoder, LinearHead(encoder.dim, len(labels)), config.dropout)
+        several = isinstance(config, ClassificationConfig) and config.several
+        problem = f"{'multi' if several else 'single'}_label_classification"
+        self.network = LabelNetwork(encoder, labels, config.dropout, problem_type=problem)
 
     @classmethod
     def from_examples(
@@ -164,10 +168,9 @@ class ClassModel(Generic[Config]):
         (scores,) = network(self.network.collate(items))
         return self.decision.loss(scores, items), {}
 
-    def predict(
-        self, examples: Sequence[Example], precision: str = "auto"
-    ) -> list[ClassPrediction]:
-        """Predict the classes of each example."""
+    def predict(self, examples: Any, precision: str = "auto") -> list[ClassPrediction]:
+        """Predict the classes of each example, or text."""
+        examples = to_examples(self.record, examples)
         predictions = [ClassPrediction((), ())] * len(examples)
         for row, (scores,) in self.network.predict(self._tokenize(examples), precision):
             predictions[row] = self.decision.predict(scores)
@@ -208,13 +211,13 @@ class ClassModel(Generic[Config]):
 class InferenceModel(ClassModel[InferenceConfig]):
     """Natural language inference: the relation between two texts, one of several classes."""
 
-    kind = "inference"
+    kind, record = "inference", "pair"
 
 
 class MatchingModel(ClassModel[MatchingConfig]):
     """Text matching: whether two texts mean the same, with two classes."""
 
-    kind = "matching"
+    kind, record = "matching", "pair"
 
     @classmethod
     def from_examples(
@@ -251,7 +254,7 @@ class ClassificationModel(ClassModel[ClassificationConfig]):
         labels: Names of the classes, in the order of the scores.
     """
 
-    kind = "classification"
+    kind, record = "classification", "class"
 
     def __init__(
         self, encoder: TextEncoder, config: ClassificationConfig, labels: tuple[str, ...]

@@ -1,12 +1,14 @@
-"""Interface of task models (``TaskModel``), their network, and length-sorted training batches.
+"""Interface of task models (``TaskModel``), their networks, and length-sorted training batches.
 
-The network of a task model is an encoder and a head on the states of selected tokens. To add a
-task, write one module with a model of this protocol and a ``TaskKind``, and register it in
-``tasks/task.py``.
+The network of a task that gives labels to tokens or texts is the model that transformers has for
+it (``LabelNetwork``). Any other is an encoder and a head on the states of selected tokens
+(``TaskNetwork``). To add a task, write one module with a model of this protocol and a
+``TaskKind``, and register it in ``tasks/task.py``.
 """
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,11 +19,15 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
 from biograft.errors import ConfigError, StoreError
 from biograft.models import TextEncoder
 from biograft.models.batches import pad, token_batches
 from biograft.models.precision import autocast_in
+from biograft.models.pretrained import build_empty, quiet_transformers, save_tokenizer
+from biograft.models.settings import write_settings
+from biograft.text.tasks.rows import is_one
 
 Outputs = tuple[Tensor, ...]
 """The output of a head: scores, and other tensors that its loss needs."""
@@ -110,8 +116,7 @@ class TaskNetwork(nn.Module):
     def forward(self, batch: ItemBatch) -> Outputs:
         """Encode a batch; the head gets states (sequences, positions, width) in 32 bits."""
         states = self.model(**batch.inputs).last_hidden_state  # (sequences, tokens, width)
-        rows = torch.arange(len(states), device=states.device)[:, None]
-        return score(self.head, self.dropout(states[rows, batch.positions]))
+        return score(self.head, self.dropout(_at(states, batch.positions)))
 
     @contextmanager
     def inference(self, precision: str) -> Iterator[None]:
@@ -148,6 +153,116 @@ class TaskNetwork(nn.Module):
 
 
 _INIT_STD = 0.02
+
+
+def _at(states: Tensor, positions: Tensor) -> Tensor:
+    """Select the states of some tokens: (sequences, positions, width)."""
+    return states[torch.arange(len(states), device=states.device)[:, None], positions]
+
+
+class NoHead(nn.Module):
+    """The head of a network whose scores are its outputs."""
+
+    def forward(self, scores: Tensor) -> Outputs:
+        """Return the scores."""
+        return (scores,)
+
+
+class LabelNetwork(TaskNetwork):
+    """The model that transformers has for labels of tokens, or of a text, around an encoder.
+
+    Its last layers, which are new, are those of transformers for the architecture of the encoder,
+    such as ``BertForTokenClassification``. ``save_pretrained`` writes a folder that transformers
+    opens.
+
+    Args:
+        encoder: Encoder, which is trained.
+        labels: Names of the labels, in the order of the scores.
+        dropout: Probability of dropout before the last layers.
+        of_tokens: Labels are of tokens; otherwise of a text, or a pair of texts.
+        head: What follows the scores, such as a CRF.
+        settings: Further values of the configuration of transformers.
+    """
+
+    def __init__(
+        self,
+        encoder: TextEncoder,
+        labels: Sequence[str],
+        dropout: float,
+        *,
+        of_tokens: bool = False,
+        head: nn.Module | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(encoder, head or NoHead(), dropout)
+        kind = AutoModelForTokenClassification if of_tokens else AutoModelForSequenceClassification
+        config = copy.deepcopy(encoder.model.config)
+        config.update({"id2label": dict(enumerate(labels)), **settings})
+        config.label2id = {label: row for row, label in enumerate(labels)}
+        config.pad_token_id = encoder.tokenizer.pad_token_id
+        try:
+            model = build_empty(kind, config)
+        except ValueError as error:
+            raise ConfigError(
+                f"{encoder.name}: transformers has no {kind.__name__} for {config.model_type!r}"
+            ) from error
+        self.model: Any = _graft(model, encoder.model, len(labels), dropout).to(encoder.device)
+
+    def forward(self, batch: ItemBatch) -> Outputs:
+        """Compute the outputs of a batch; scores are (sequences, positions or none, labels)."""
+        scores = self.model(**batch.inputs).logits
+        return score(self.head, _at(scores, batch.positions) if scores.ndim == 3 else scores)
+
+    def label_weights(self) -> dict[str, Tensor]:
+        """Return the weights of the last layers, by their names in the model of transformers."""
+        body = f"{self.model.base_model_prefix}."
+        weights = self.model.state_dict().items()
+        return {name: weight for name, weight in weights if not name.startswith(body)}
+
+    def save_pretrained(self, folder: Path) -> None:
+        """Write the model, its tokenizer and the settings of the encoder."""
+        tokenizer = self.encoder.tokenizer
+        if getattr(self.model.config, "type_vocab_size", 0) > 1:  # transformers may leave them out
+            names = dict.fromkeys([*tokenizer.model_input_names, "token_type_ids"])
+            tokenizer.model_input_names = tokenizer.init_kwargs["model_input_names"] = [*names]
+        with quiet_transformers():
+            self.model.save_pretrained(folder)
+        save_tokenizer(tokenizer, folder)
+        write_settings(folder, self.encoder.settings)
+
+
+def _graft(model: Any, body: Any, n_labels: int, dropout: float) -> Any:
+    """Put an encoder into a model without weights, and initialise the layers after it."""
+    name = model.base_model_prefix
+    empty = getattr(model, name)
+    if type(empty) is not type(body):
+        raise ConfigError(
+            f"encoder: expected a {type(empty).__name__}, as {type(model).__name__} has it, found "
+            f"a {type(body).__name__}"
+        )
+    if getattr(empty, "pooler", body) is None:
+        body.pooler = None
+    setattr(model, name, nn.Identity())
+    layers = {own: each for own, each in model.named_modules() if isinstance(each, nn.Linear)}
+    last, layer = layers.popitem()
+    has_bias = layer.bias is not None
+    model.set_submodule(last, _ScoreLayer(layer.in_features, n_labels, has_bias, device="meta"))
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = dropout
+    for module in model.children():
+        module.to_empty(device="cpu").apply(model._init_weights)
+    setattr(model, name, body)
+    return model
+
+
+class _ScoreLayer(nn.Linear):
+    """A linear layer that computes in 32 bits; bfloat16 would make different scores equal."""
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Compute scores: (..., width) to (..., labels)."""
+        with torch.autocast(states.device.type, enabled=False):
+            return super().forward(states.float())
 
 
 class LinearHead(nn.Module):
@@ -251,6 +366,28 @@ class TaskModel(Protocol[Example_contra, Prediction]):
 
     def settings(self) -> Mapping[str, Any]:
         """Return further entries for the manifest of a saved model."""
+
+
+class Predicting(Generic[Prediction]):
+    """A task model that is called with one example or several, as transformers' pipelines are."""
+
+    record = ""
+    """The kind of its examples: ``document``, or one of ``biograft.text.tasks``."""
+
+    def __call__(self, examples: Any, precision: str = "auto") -> Any:
+        """Return the prediction for one example, such as a text, or a list of them for several.
+
+        Args:
+            examples: A text, a pair of texts, a record or a dictionary; or several, in a list, a
+                frame of pandas or polars, or a ``datasets.Dataset``.
+            precision: One of ``models.precision.PRECISIONS``.
+        """
+        predictions = self.predict([examples] if is_one(examples) else examples, precision)
+        return predictions[0] if is_one(examples) else predictions
+
+    def predict(self, examples: Any, precision: str = "auto") -> list[Prediction]:
+        """Return one prediction for each example."""
+        raise NotImplementedError
 
 
 @runtime_checkable

@@ -30,7 +30,7 @@ from biograft.errors import ConfigError
 from biograft.metrics import ClassReport, entity_report
 from biograft.metrics.precision_recall import Entity
 from biograft.models import TextEncoder
-from biograft.models.tasks.model import Outputs, TaskNetwork
+from biograft.models.tasks.model import LabelNetwork, NoHead, Outputs, Predicting, TaskNetwork
 from biograft.models.tasks.task import NerConfig
 from biograft.models.tasks.tokens import Ints, TaskTokenizer, TextTokens, tokens_of_words
 from biograft.text.alignment import NONE, align_spans, split_tokens
@@ -38,6 +38,7 @@ from biograft.text.documents import Document, Mention, Passage, Relation
 from biograft.text.formats import write_documents
 from biograft.text.formats.conll import OUTSIDE, TOKENS, Scheme, decode, encode, tokens_of
 from biograft.text.sentences import split_sentences
+from biograft.text.tasks.rows import DOCUMENT, to_examples
 
 WordSpan = tuple[int, int, str]
 """First word, end (exclusive), type."""
@@ -292,6 +293,11 @@ class TagSet:
         ]
         return (OUTSIDE, *inside)
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All tags with a type, as transformers groups them: ``B-Entity`` for ``B``."""
+        return tuple(f"{tag}-Entity" if tag in "BIES" else tag for tag in self.tags)
+
     def encode(self, n_words: int, spans: Sequence[WordSpan]) -> list[int]:
         """Return the tag of each word; spans are in order and disjoint.
 
@@ -330,24 +336,12 @@ IGNORED = -100
 """The label of tokens that a loss leaves out, as in torch."""
 
 
-class TagHead(nn.Module):
-    """A linear layer over the state of each word's first token.
+class TagHead(NoHead):
+    """Tags from the scores of each word's first token."""
 
-    Args:
-        width: Width of the states.
-        tags: The tags.
-    """
-
-    def __init__(self, width: int, tags: TagSet) -> None:
+    def __init__(self, tags: TagSet) -> None:
         super().__init__()
         self.tags = tags
-        self.linear = nn.Linear(width, len(tags.tags))
-        nn.init.normal_(self.linear.weight, std=_INIT_STD)
-        nn.init.zeros_(self.linear.bias)
-
-    def forward(self, states: Tensor) -> Outputs:
-        """Compute tag scores of each word: (texts, words, tags)."""
-        return (self.linear(states),)
 
     def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
         """Compute the mean over words of -log p of the gold tag.
@@ -380,26 +374,20 @@ class TagHead(nn.Module):
 
 
 class CrfHead(TagHead):
-    """A linear layer with a linear-chain CRF: learned scores for transitions between tags.
+    """A linear-chain CRF: learned scores for transitions between tags."""
 
-    Args:
-        width: Width of the states.
-        tags: The tags.
-    """
-
-    def __init__(self, width: int, tags: TagSet) -> None:
-        super().__init__(width, tags)
+    def __init__(self, tags: TagSet) -> None:
+        super().__init__(tags)
         n_tags = len(tags.tags)
         self.transitions = nn.Parameter(torch.zeros(n_tags, n_tags))  # (from, to)
         self.begin = nn.Parameter(torch.zeros(n_tags))
         self.end = nn.Parameter(torch.zeros(n_tags))
 
-    def forward(self, states: Tensor) -> Outputs:
-        """Compute tag scores, and repeat the transition scores for each text."""
-        n_texts = len(states)
+    def forward(self, scores: Tensor) -> Outputs:
+        """Return the tag scores, and the transition scores repeated for each text."""
         transitions = (self.transitions, self.begin, self.end)
-        repeated = (each.float().expand(n_texts, *each.shape) for each in transitions)
-        return (self.linear(states), *repeated)
+        repeated = (each.float().expand(len(scores), *each.shape) for each in transitions)
+        return (scores, *repeated)
 
     def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
         """Compute -log p of the gold tag sequences, divided by the number of words.
@@ -578,7 +566,7 @@ def _log_one_plus(scores: Tensor) -> Tensor:
 _BATCH_DOCUMENTS = 2000
 
 
-class NerModel:
+class NerModel(Predicting[Document]):
     """An encoder with a head that finds entities of some types.
 
     Args:
@@ -588,12 +576,21 @@ class NerModel:
     """
 
     kind = "ner"
+    record = DOCUMENT
 
     def __init__(self, encoder: TextEncoder, config: NerConfig, labels: tuple[str, ...]) -> None:
         self.config, self.labels = config, labels
         self.tokenizer = TaskTokenizer(encoder)
-        self.head = _make_head(encoder.dim, config, labels)
-        self.network = TaskNetwork(encoder, self.head, config.dropout)
+        self.head: TagHead | SpanHead
+        if config.head == "spans":
+            self.head = SpanHead(encoder.dim, labels, config.max_span)
+            self.network = TaskNetwork(encoder, self.head, config.dropout)
+            return
+        tags = TagSet(labels, config.scheme)
+        self.head = CrfHead(tags) if config.head == "crf" else TagHead(tags)
+        self.network = LabelNetwork(
+            encoder, tags.named, config.dropout, of_tokens=True, head=self.head
+        )
 
     @classmethod
     def from_examples(
@@ -646,9 +643,9 @@ class NerModel:
         """Count the words, or windows, that the loss of a batch is a mean over."""
         return self.head.count(items)
 
-    def predict(self, examples: Sequence[Document], precision: str = "auto") -> list[Document]:
-        """Return the documents with predicted entities as their mentions."""
-        predictions: list[Document] = []
+    def predict(self, examples: Any, precision: str = "auto") -> list[Document]:
+        """Return the documents, or texts, with predicted entities as their mentions."""
+        examples, predictions = to_examples(self.record, examples), []
         for start in range(0, len(examples), _BATCH_DOCUMENTS):
             predictions += self._predict(examples[start : start + _BATCH_DOCUMENTS], precision)
         return predictions
@@ -746,15 +743,6 @@ class NerModel:
                 continue
             for mention in document.mentions:
                 yield row, mention.start, mention.end, self._type_of(mention)
-
-
-def _make_head(
-    width: int, config: NerConfig, labels: tuple[str, ...]
-) -> TagHead | CrfHead | SpanHead:
-    if config.head == "spans":
-        return SpanHead(width, labels, config.max_span)
-    kind = CrfHead if config.head == "crf" else TagHead
-    return kind(width, TagSet(labels, config.scheme))
 
 
 def _mentions_of_texts(

@@ -20,10 +20,11 @@ from torch import Tensor, nn
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError
 from biograft.models import TextEncoder
-from biograft.models.tasks.model import LinearHead, TaskNetwork
+from biograft.models.tasks.model import LabelNetwork, Predicting
 from biograft.models.tasks.task import RankingConfig
 from biograft.models.tasks.tokens import SequenceTokenizer, TextSequence
 from biograft.text.tasks.registry import RankingExample
+from biograft.text.tasks.rows import to_examples
 from biograft.text.tasks.summary import random_ranking
 
 
@@ -80,8 +81,8 @@ def listwise(scores: Tensor, sizes: Sequence[int]) -> Tensor:
     return -groups.log_softmax(dim=1)[:, 0].mean()
 
 
-class RankingModel:
-    """An encoder with a linear head on [CLS] that scores a question with a candidate answer.
+class RankingModel(Predicting[RankingPrediction]):
+    """An encoder that scores a question with a candidate answer.
 
     Args:
         encoder: Encoder, which is trained.
@@ -89,14 +90,14 @@ class RankingModel:
         labels: Unused; a ranking has no classes.
     """
 
-    kind = "ranking"
+    kind = record = "ranking"
 
     def __init__(
         self, encoder: TextEncoder, config: RankingConfig, labels: tuple[str, ...] = ()
     ) -> None:
         self.config, self.labels = config, labels
         self.texts = SequenceTokenizer(encoder)
-        self.network = TaskNetwork(encoder, LinearHead(encoder.dim, 1), config.dropout)
+        self.network = LabelNetwork(encoder, ("relevant",), config.dropout)
 
     @classmethod
     def from_examples(
@@ -180,10 +181,9 @@ class RankingModel:
             return len(items)
         return sum(len(item.wrong) for item in items)
 
-    def predict(
-        self, examples: Sequence[RankingExample], precision: str = "auto"
-    ) -> list[RankingPrediction]:
+    def predict(self, examples: Any, precision: str = "auto") -> list[RankingPrediction]:
         """Score the candidates of each question."""
+        examples = to_examples(self.record, examples)
         sequences = self._tokenize(examples)
         scores = np.zeros(len(sequences), np.float64)
         for row, (score,) in self.network.predict(sequences, precision):

@@ -1,9 +1,9 @@
 """Relation extraction: classification of the relation between two mentions of a text.
 
 Entity markers such as ``@DRUG$`` replace the two mentions, or precede them, as one token each; a
-linear head reads their states. A text that is too long is cut at its end, as long as both markers
-stay. Otherwise it is cut around them: the text between keeps its two ends, and the text before and
-after shares what remains.
+linear head reads their states, or the marked text is classified as a whole. A text that is too
+long is cut at its end, as long as both markers stay. Otherwise it is cut around them: the text
+between keeps its two ends, and the text before and after shares what remains.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from biograft.artifacts import new_file
 from biograft.errors import ConfigError
 from biograft.metrics import ClassReport, label_report
 from biograft.models import TextEncoder
-from biograft.models.tasks.model import LinearHead, TaskNetwork
+from biograft.models.tasks.model import LabelNetwork, LinearHead, Predicting, TaskNetwork
 from biograft.models.tasks.task import RelationConfig
 from biograft.models.tasks.tokens import TaskTokenizer
 from biograft.text.tasks.registry import RelationExample, anonymise
+from biograft.text.tasks.rows import to_examples
 
 MIN_ROOM = 8
 """The least number of text tokens beside the markers that an encoder must take."""
@@ -148,7 +149,7 @@ class RelationPrediction:
     probability: float
 
 
-class RelationModel:
+class RelationModel(Predicting[RelationPrediction]):
     """An encoder with entity markers and a linear head on their states.
 
     Args:
@@ -157,15 +158,19 @@ class RelationModel:
         labels: Names of the relations, in the order of the scores.
     """
 
-    kind = "relation"
+    kind = record = "relation"
 
     def __init__(
         self, encoder: TextEncoder, config: RelationConfig, labels: tuple[str, ...]
     ) -> None:
         self.config, self.labels = config, labels
         self.tokenizer = RelationTokenizer(encoder, config.order, named=config.named)
-        head = LinearHead(encoder.dim, len(labels), n_positions=2)
-        self.network = TaskNetwork(encoder, head, config.dropout)
+        self.network: TaskNetwork
+        if config.head == "text":
+            self.network = LabelNetwork(encoder, labels, config.dropout)
+        else:
+            head = LinearHead(encoder.dim, len(labels), n_positions=2)
+            self.network = TaskNetwork(encoder, head, config.dropout)
 
     @classmethod
     def from_examples(
@@ -213,10 +218,9 @@ class RelationModel:
         labels = torch.tensor([item.label for item in items], device=scores.device)
         return nn.functional.cross_entropy(scores, labels), {}
 
-    def predict(
-        self, examples: Sequence[RelationExample], precision: str = "auto"
-    ) -> list[RelationPrediction]:
+    def predict(self, examples: Any, precision: str = "auto") -> list[RelationPrediction]:
         """Predict the most probable label of each example."""
+        examples = to_examples(self.record, examples)
         predictions = [RelationPrediction("", 0.0)] * len(examples)
         for row, (scores,) in self.network.predict(self.tokenizer.read(examples), precision):
             best = int(scores.argmax())

@@ -8,6 +8,7 @@ the search over learning rates and seeds, and of data. Its model follows the ``T
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -23,6 +24,7 @@ from biograft.text.documents import Document
 from biograft.text.formats import read_documents
 from biograft.text.tasks import TaskConfig, read_task
 from biograft.text.tasks.registry import ClassExample, Example, RankingExample, labels_of
+from biograft.text.tasks.rows import DOCUMENT, to_examples
 
 if TYPE_CHECKING:
     from biograft.models import TextEncoder
@@ -101,6 +103,10 @@ class TaskDataConfig:
     """For ChemProt: the relation groups of BLURB instead of single relations."""
     schema: str = ""
     """For CMeIE: the schema file, whose relations are the labels instead of predicates."""
+    name: str = ""
+    """Name of the data set, for the model card; empty: its format, else the names of the files."""
+    language: str = ""
+    """Language of the data set, for the model card; empty: as its documents say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +187,7 @@ class RankingConfig(Config):
 
 
 ORDERS = ("text", "roles")
+_HAN = re.compile("[\u4e00-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +196,9 @@ class RelationConfig(Config):
 
     negative: tuple[str, ...] = ("false", "DDI-false", "0")
     """Labels that state no relation; F1 counts the others."""
+    head: Annotated[str, Choice("markers", "text")] = "markers"
+    """``markers``: the states of both markers give the label, as published; ``text``: the marked
+    text is classified as a whole, by a model that transformers opens."""
     order: Annotated[str, Choice(*ORDERS)] = "text"
     """Order of the two states: of the mentions in the ``text``, as published, or in the example
     (``roles``)."""
@@ -205,6 +215,18 @@ class TaskExamples:
 
     examples: Sequence[Any]
     rejected: Mapping[str, int] = field(default_factory=Counter)
+    name: str = ""
+    """Name of the data set, for model cards."""
+    language: str = ""
+    """Its language, such as ``en``; empty: that of its documents, or Chinese by its characters."""
+
+    def languages(self) -> list[str]:
+        """Return the languages of the examples, as far as they are known."""
+        if self.language:
+            return [self.language]
+        stated = {getattr(example, "language", "") for example in self.examples} - {""}
+        text = "".join(map(str, self.examples[:100]))
+        return sorted(stated) or (["zh"] if 5 * len(_HAN.findall(text)) > len(text) else [])
 
     def fingerprint(self) -> str:
         """Compute the SHA-256 of the examples."""
@@ -266,11 +288,20 @@ class TaskKind:
         return load_object(self.model) if isinstance(self.model, str) else self.model
 
 
-def reader_of(record: str) -> Callable[[Sequence[str], str, TaskDataConfig], TaskExamples]:
-    """Return a reader of one kind of record (pair, class, ranking, relation) in any format."""
+@dataclass(frozen=True, slots=True)
+class ExampleReader:
+    """Reads files of one kind of record (pair, class, ranking, relation) in any format."""
 
-    def read(paths: Sequence[str], split: str, data: TaskDataConfig) -> TaskExamples:
-        """Read files; from a file that holds several splits (DDI's zip), read only ``split``."""
+    record: str
+
+    def __call__(self, paths: Sequence[str], split: str, data: TaskDataConfig) -> TaskExamples:
+        """Read files; from a file that holds several splits (DDI's zip), read only ``split``.
+
+        Args:
+            paths: Files of examples.
+            split: Split they are: train, dev or test.
+            data: How files are read.
+        """
         examples: list[Example] = []
         rejected: Counter[str] = Counter()
         for path in paths:
@@ -283,16 +314,17 @@ def reader_of(record: str) -> Callable[[Sequence[str], str, TaskDataConfig], Tas
                 schema=Path(data.schema) if data.schema else None,
             )
             content = read_task(config)
-            if content.kind != record:
+            if content.kind != self.record:
                 raise InputError(
-                    f"holds examples of the kind {content.kind}, not {record}", path=path
+                    f"holds examples of the kind {content.kind}, not {self.record}", path=path
                 )
             _check_labelled(content.examples, path)
             examples += content.examples
             rejected += content.log.rejected.counts
         return TaskExamples(examples, rejected)
 
-    return read
+
+reader_of = ExampleReader
 
 
 def read_labelled_documents(paths: Sequence[str], split: str, data: TaskDataConfig) -> TaskExamples:
@@ -322,6 +354,24 @@ def read_labelled_documents(paths: Sequence[str], split: str, data: TaskDataConf
         documents += content
         rejected += log.rejected.counts
     return TaskExamples(documents, rejected)
+
+
+def take_examples(kind: TaskKind, data: Any, split: str) -> TaskExamples:
+    """Return the labelled examples of a list, a frame or a ``datasets.Dataset``.
+
+    Args:
+        kind: Kind of the task.
+        data: The rows; documents of a task that is not of one kind of record.
+        split: Name of the split, for errors.
+    """
+    of_documents = kind.read is read_labelled_documents
+    record = DOCUMENT if of_documents else getattr(kind.read, "record", "")
+    examples = to_examples(record, data, split)
+    if not examples or (of_documents and not any(each.mentions for each in examples)):
+        raise ConfigError(f"{split}: expected labelled examples, found none")
+    if not of_documents:
+        _check_labelled(examples, split)
+    return TaskExamples(examples, name=f"{split} set")
 
 
 def _check_labelled(examples: Sequence[Example], path: str) -> None:

@@ -310,6 +310,21 @@ def _document(identifier: str, sentences: Iterable[list[list[str]]]) -> Document
     return Document(identifier, text, tuple(mentions), passages=tuple(passages))
 
 
+def tagged_sentence(identifier: str, tokens: Iterable[str], tags: Iterable[str]) -> Document:
+    """Return the document of one sentence.
+
+    Args:
+        identifier: Id of the document.
+        tokens: Its tokens.
+        tags: The tag of each, such as ``B-Disease``.
+    """
+    rows = [[str(token), str(tag)] for token, tag in zip(tokens, tags, strict=True)]
+    for token, tag in rows:
+        if not token.strip() or not is_tag(tag):
+            raise ValueError(f"{token!r} with {tag!r} is no token with a tag")
+    return _document(identifier, [rows])
+
+
 def _render(scheme: Scheme, document: Document) -> str:
     """Return a document: its id, and a token and its tag a line."""
     lines = [f"{_MARK} {_checked(document)}", ""]

@@ -767,6 +767,7 @@ def finetune_encoder(
             data=asdict(data.counts),
             metrics=trained.metrics(),
             sources=tuple(kb.manifest["sources"]),
+            languages=kb.languages,
         )
         with new_folder(folder, overwrite=True) as work:
             encoder.save_pretrained(work)

@@ -477,6 +477,7 @@ class PairStream(Stream):
             data=self.counts["pairs"],
             metrics={name: value for name, value in metrics.items() if "." not in name},
             sources=tuple(self.kb.manifest["sources"]) if self.kb is not None else (),
+            languages=self.kb.languages if self.kb is not None else (),
         )
         with new_folder(self.run / "encoder", overwrite=True) as work:
             encoder.save_pretrained(work)

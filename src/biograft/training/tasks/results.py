@@ -91,7 +91,7 @@ def keep_test(results: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str
     if "test" not in before or any(before[k] != merged[k] for k in ("seeds", "learning_rate")):
         return merged
     merged["test"] = before["test"]
-    for table in ("chance", "n_examples", "data"):
+    for table in ("chance", "n_examples", "data", "data_sets"):
         if "test" in before.get(table, {}):
             merged[table] = {**merged.get(table, {}), "test": before[table]["test"]}
     return merged

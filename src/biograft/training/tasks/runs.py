@@ -19,12 +19,14 @@ import torch
 
 from biograft.artifacts import peek
 from biograft.display import Shown
+from biograft.models.model_card import write_card
 from biograft.models.tasks.folder import MODEL, TASK_MODEL, open_task, write_model
 from biograft.models.tasks.model import TaskModel
 from biograft.models.tasks.task import TASKS, TaskExamples
 from biograft.progress import Progress
 from biograft.training.processes import join_processes
 from biograft.training.run_folder import check_run, sole_run, start_run
+from biograft.training.tasks.card import task_card
 from biograft.training.tasks.recipe import TaskRecipe
 from biograft.training.tasks.results import RESULT, RESULTS, chance_of, keep_test, summarise
 from biograft.training.tasks.training import Fit, fit
@@ -222,6 +224,8 @@ class _Run:
             "n_sequences": first["n_sequences"],
             "n_examples": {name: len(split.examples) for name, split in self._splits.items()},
             "data": self._hashes,
+            "data_sets": {name: split.name for name, split in self._splits.items() if split.name},
+            "languages": self._data.train.languages(),
             "provenance": self._provenance,
         }
         if not tested and RESULTS.is_at(self._data.out):
@@ -229,6 +233,8 @@ class _Run:
         self._processes.wait_for_everyone()  # all have read the results before
         if self._processes.is_main_process:
             RESULTS.write(self._data.out, content, overwrite=True)
+            manifest = TASK_MODEL.read(self._model)
+            write_card(self._model, task_card(self._model, manifest, content))
         self._data.progress.finish()
         return TaskResult(self._data.out, self._model, content)
 

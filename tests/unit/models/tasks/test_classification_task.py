@@ -66,7 +66,7 @@ def test_classes_of_texts(several, load, training, tmp_path):
     model = ClassificationModel.from_examples(load(), config, examples)
     assert model.config.several is several
     fitted = fit(model, examples, examples, tmp_path / "run", seed=1)
-    assert fitted.report.micro.f1 > 0.9
+    assert fitted.report.micro.f1 > 0.8
     assert fitted.report.chance["f1"] < 0.6
     predictions = model.predict(examples)
     for example, answer in zip(examples, predictions, strict=True):

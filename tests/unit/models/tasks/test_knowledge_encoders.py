@@ -75,9 +75,9 @@ def learn(model, examples, folder):
     fitted = fit(model, examples, examples, folder / "run", seed=1)
     write_model(folder / "model", model, {})
     opened = open_task(folder / "model")
-    assert isinstance(opened.network.model, KnowledgeBertModel)
+    assert isinstance(opened.network.encoder.model, KnowledgeBertModel)
     assert opened.predict(examples) == model.predict(examples)
-    for name, layer in opened.network.model.knowledge.items():
+    for name, layer in opened.network.encoder.model.knowledge.items():
         infused = [p for n, p in layer.named_parameters() if "infuse.weight" in n]
         assert name == MEMORY or any(weight.any() for weight in infused)  # zero before training
     return fitted.report
@@ -91,7 +91,7 @@ def test_entities(knowing, documents, training, tmp_path):
 
 def test_pairs(knowing, training, tmp_path):
     model = InferenceModel.from_examples(
-        knowing, InferenceConfig(training=training(epochs=30)), PAIRS
+        knowing, InferenceConfig(training=training(epochs=60, learning_rate=2e-3)), PAIRS
     )
     assert learn(model, PAIRS, tmp_path).accuracy == 1.0
 
@@ -130,8 +130,8 @@ def written_predictions(run):
 
 def test_limits_of_a_recipe_hold_in_its_run_and_in_the_opened_model(recipe_of, tmp_path):
     run, model = finetune(recipe_of(entity_coverage=0.5, n_neighbours=1), tmp_path / "run")
-    assert model.network.model.config.knowledge_layers[NEIGHBOURS]["n_neighbours"] == 1
-    layer = model.network.model.knowledge[NEIGHBOURS]
+    assert model.network.encoder.model.config.knowledge_layers[NEIGHBOURS]["n_neighbours"] == 1
+    layer = model.network.encoder.model.knowledge[NEIGHBOURS]
     assert layer.neighbours.flatten().tolist() == [1, 2, 3, 4, 5, 6, 0]
     assert model.network.encoder.finder.ratio == 0.5
     saved = json.loads((run / "results.json").read_text())["recipe"]["encoder"]

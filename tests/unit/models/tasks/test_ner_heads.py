@@ -36,8 +36,8 @@ def window_of_spans(n, spans=(), first=0):
 
 def test_the_softmax_loss_equals_a_plain_loop():
     torch.manual_seed(0)
-    head = TagHead(4, TagSet(("X",), "bio"))
-    states = torch.randn(2, 3, 4)
+    head = TagHead(TagSet(("X",), "bio"))
+    states = torch.randn(2, 3, 3)
     windows = [window([0, 1, 2]), window([1])]
     mask = torch.tensor([[True] * 3, [True, False, False]])
     loss = head.loss(head(states), windows, mask)
@@ -51,10 +51,10 @@ def test_the_softmax_loss_equals_a_plain_loop():
 
 def test_the_crf_loss_equals_all_sequences_one_by_one():
     torch.manual_seed(0)
-    head = CrfHead(4, TagSet(("X",), "bio"))
+    head = CrfHead(TagSet(("X",), "bio"))
     for part in (head.transitions, head.begin, head.end):
         torch.nn.init.normal_(part)
-    states = torch.randn(2, 3, 4)
+    states = torch.randn(2, 3, 3)
     windows = [window([0, 1, 2]), window([1])]
     mask = torch.tensor([[True] * 3, [True, False, False]])
     loss = head.loss(head(states), windows, mask)
@@ -70,7 +70,7 @@ def test_the_crf_loss_equals_all_sequences_one_by_one():
 
 
 def test_the_crf_gives_no_sequence_that_the_scheme_forbids():
-    head = CrfHead(2, TagSet(("X",), "bioes"))
+    head = CrfHead(TagSet(("X",), "bioes"))
     scores = np.zeros((3, 5), np.float32)
     scores[:, 2] = 9  # inside, thrice: nothing began
     names = [head.tags.tags[tag] for tag in head.best(scores)]
@@ -80,7 +80,7 @@ def test_the_crf_gives_no_sequence_that_the_scheme_forbids():
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
 def test_the_best_sequence_is_the_best_of_all_that_are_allowed(scheme):
     torch.manual_seed(0)
-    head = CrfHead(2, TagSet(("X",), scheme))
+    head = CrfHead(TagSet(("X",), scheme))
     transitions = (head.transitions, head.begin, head.end)
     for part in transitions:
         torch.nn.init.normal_(part)
@@ -99,7 +99,7 @@ def test_the_best_sequence_is_the_best_of_all_that_are_allowed(scheme):
 
 
 def test_a_word_counts_in_the_window_that_owns_it():
-    head = TagHead(2, TagSet(("X",), "bio"))
+    head = TagHead(TagSet(("X",), "bio"))
     certain = {name: torch.eye(3)[number] for number, name in enumerate("OBI")}
     left = (window([0] * 3, own=(0, 2)), (torch.stack([certain["B"], certain["I"], certain["B"]]),))
     right = (window([0] * 3, 1, (2, 4)), (torch.stack([certain["O"], certain["I"], certain["O"]]),))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub import ModelCard as HubCard
 from manifests import changed, contents, reseal
 from one_writer import held_elsewhere
 from two_processes import loads_after_joining, losses, run_on_two, without_dropout
@@ -33,7 +34,7 @@ VALUES = {
     "config": {
         "overlap": 4,
         "types": "keep",
-        "training": {"epochs": 4, "batch_size": 4, "learning_rate": 5e-3, "precision": "fp32"},
+        "training": {"epochs": 10, "batch_size": 4, "learning_rate": 5e-3, "precision": "fp32"},
     },
 }
 
@@ -144,8 +145,8 @@ def test_runs_are_compared_over_their_seeds(recipe, data, documents):
 def test_a_damaged_model_is_refused(recipe, data, tmp_path):
     result = finetune_task(recipe(seeds=[1]), data())
     for name, damage, message in (
-        ("head", lambda m: (m / "head.safetensors").write_bytes(b"x"), "expected .* bytes"),
-        ("gone", lambda m: (m / "encoder" / "config.json").unlink(), "no file"),
+        ("head", lambda m: (m / "model.safetensors").write_bytes(b"x"), "expected .* bytes"),
+        ("gone", lambda m: (m / "config.json").unlink(), "no file"),
         ("task", lambda m: _change(m, task="poetry"), "poetry"),
         ("config", lambda m: _change(m, config={"head": "none"}), "head: expected one of"),
     ):
@@ -249,6 +250,7 @@ TWO_PROCESSES = """
 import json, sys, time
 from pathlib import Path
 import torch
+from huggingface_hub import ModelCard as HubCard
 sys.path.insert(0, sys.argv[1])
 from conftest import SENTENCES, document
 from biograft.models.tasks import runs
@@ -349,3 +351,24 @@ def test_a_run_that_another_process_writes_is_refused_at_once(recipe, data, tmp_
     with held_elsewhere(tmp_path / "run"), pytest.raises(OutputError):
         finetune_task(recipe(seeds=[1]), data())
     assert not (tmp_path / "run").exists()
+
+
+def test_the_model_has_a_card_that_hubs_read(recipe, data, documents, encoder_folder):
+    train = TaskExamples(documents[:7], name="Toy set", language="en")
+    result = finetune_task(recipe(seeds=[1, 2]), data(train=train))
+    text = (result.model / "README.md").read_text()
+    card = HubCard(text).data
+    assert (card.library_name, card.pipeline_tag) == ("transformers", "token-classification")
+    assert (card.language, card.datasets, card.license) == (["en"], ["Toy set"], None)
+    assert card.base_model is None
+    found = {(e.dataset_split, e.metric_type): e.metric_value for e in card.eval_results}
+    row = result.results["seeds"].index(result.results["best_seed"])
+    for split in ("dev", "test"):
+        value = result.results[split]["f1"]["values"][row]
+        assert found[split, "f1"] == pytest.approx(value, abs=1e-6)
+    assert "Labels: `Disease`, `Drug`." in text
+    assert "over the seeds 1, 2" in text
+    folders = [str(encoder_folder), str(result.run)]
+    for path in result.model.rglob("*"):
+        if path.suffix in (".json", ".md"):
+            assert not any(folder in path.read_text() for folder in folders), path
