@@ -207,7 +207,8 @@ class Hierarchy:
 
     def find_cycle(self) -> tuple[int, list[int]]:
         """Return how many concepts are on cycles or between them, and one of the cycles."""
-        rest = self._peeled()._peeled()
+        inner = self.n_children()[self.heads] > 0  # no leaf is on a cycle, and most are leaves
+        rest = Hierarchy(self.heads[inner], self.tails[inner], self._n)._peeled()._peeled()
         up = dict(zip(rest.heads.tolist(), rest.tails.tolist(), strict=True))
         if not up:
             return 0, []
@@ -225,11 +226,14 @@ class Hierarchy:
         """
         n_parents = np.bincount(self.heads, minlength=self._n)
         free = np.flatnonzero(n_parents == 0)
+        last = np.empty(self._n, np.int64)
         while len(free):
             below = self._down.of_all(free)
             np.subtract.at(n_parents, below, 1)
-            below = np.unique(below)
-            free = below[n_parents[below] == 0]
+            below = below[n_parents[below] == 0]
+            positions = np.arange(len(below))
+            last[below] = positions
+            free = below[last[below] == positions]  # each once
         kept = n_parents[self.tails] > 0
         return Hierarchy(self.tails[kept], self.heads[kept], self._n)
 
