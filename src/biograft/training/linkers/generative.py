@@ -14,6 +14,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
 from functools import lru_cache, partial
 from itertools import chain
 from math import hypot, log
@@ -150,13 +151,24 @@ class TargetChooser:
         return chosen
 
     def _score(self, mention: str, rows: Ints, index: int) -> npt.NDArray[np.float64]:
-        """Score the names of a mention; ties are resolved by length."""
+        """Score the names of a mention; ties are resolved by length.
+
+        Names of the same words in another order have the same trigrams: among these, the one whose
+        characters are in the order of the mention is more similar.
+        """
         scores = np.zeros(len(rows))
         if self._similarity is not None:
-            scores = np.array([self._similarity(mention, self.text_of(row)) for row in rows])
+            names = [self.text_of(row) for row in rows]
+            scores = np.array([self._similarity(mention, name) for name in names])
+            scores = scores.round(6)  # equal but for the order of a sum
+            best = scores.max()
+            tied = np.flatnonzero((scores == best) & (best > 0))
+            for n in tied if len(tied) > 1 else ():
+                order = SequenceMatcher(None, mention.lower(), names[n].lower(), autojunk=False)
+                scores[n] += 1e-7 * order.ratio()
         elif self._rule == "random":
             scores[np.random.default_rng([self._seed, index]).integers(len(rows))] = 1
-        return scores.round(6)  # equal but for the order of a sum
+        return scores
 
 
 @dataclass(frozen=True, slots=True)

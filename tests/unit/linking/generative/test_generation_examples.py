@@ -223,6 +223,16 @@ def test_the_most_similar_name_is_that_of_scikit_learns_vectoriser(organs, choos
         assert chosen == min(equal, key=len) or len(equal) == 1
 
 
+def test_of_names_with_the_same_words_the_one_in_the_order_of_the_mention_is_taken(tmp_path):
+    """Guards: *infection urinary tract*, the first in the store, was learned for its inversion."""
+    names = ["infection urinary tract", "tract infection urinary", "urinary tract infection"]
+    kb = store_in(tmp_path, [{"id": "A", "names": names}])
+    chooser = TargetChooser(select_names(kb, NamesConfig()), "similar", 0)
+    for mention in (*names, "Urinary Tract Infections"):
+        (row,) = chooser.choose([mention], [chooser.names_of([0])])
+        assert kb.name(row).text == mention.lower().removesuffix("s")
+
+
 def test_of_equally_similar_names_the_shortest_then_the_first_is_taken(choose):
     # nothing of the mention is in any name
     assert choose("similar", ["qqq"], [("B",)]) == ["liver failure"]
