@@ -25,8 +25,10 @@ CAUSAL = {
 }
 
 
-def tiny_causal_folder(path: Path, texts: Iterable[str], name: str = "Qwen3") -> Path:
-    """Write a random causal model of a kind as a plain transformers folder."""
+def tiny_causal_folder(
+    path: Path, texts: Iterable[str], name: str = "Qwen3", scale: float = 6
+) -> Path:
+    """Write a random causal model of a kind, its weights scaled, as a transformers folder."""
     config, kind, sizes = CAUSAL[name]
     tokenizer = tiny_tokenizer(texts)
     tokenizer.model_max_length = 128
@@ -42,7 +44,7 @@ def tiny_causal_folder(path: Path, texts: Iterable[str], name: str = "Qwen3") ->
         with torch.no_grad():
             for weight in model.parameters():
                 if weight.ndim == 2:
-                    weight.mul_(6)
+                    weight.mul_(scale)
     model.save_pretrained(path)
     tokenizer.save_pretrained(path)
     return path

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from biograft.config import Above, AtLeast, Choice, Config, Range, Ratio, Weight, check_fields
 from biograft.errors import ConfigError
+from biograft.models.adapters import LoraSettings
 from biograft.models.generation.config import BeamConfig
 from biograft.models.scratch_configs import NewDecoder, NewSeq2Seq
 from biograft.recipe import SCHEDULES, TrainingConfig
@@ -56,9 +57,11 @@ class GenerativeConfig(Config):
     """
 
     model: str = ""
-    """Folder or name of the encoder-decoder to start from, or of an encoder."""
+    """Folder or name of the encoder-decoder or causal model to start from, or of an encoder."""
     decoder: NewDecoder | None = None
     """The decoder to add if ``model`` is an encoder."""
+    lora: LoraSettings | None = None
+    """Train low-rank adapters in place of the weights of ``model``."""
     new: NewSeq2Seq | None = None
     """A model to build from scratch, if no ``model`` is given."""
     max_source: int | None = None

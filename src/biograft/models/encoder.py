@@ -7,6 +7,7 @@ decoder (Qwen3), whose usual pooling is that of the last token.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -19,6 +20,7 @@ import torch
 
 from biograft.artifacts import new_folder
 from biograft.errors import ConfigError, StoreError, shorten
+from biograft.models.adapters import LoraSettings, add_adapters
 from biograft.models.batches import USUAL_LENGTH, pad, token_batches
 from biograft.models.knowledge.entity_finder import EntityMentions, entity_inputs, make_finder
 from biograft.models.openvino import ENGINES, OpenVinoModel
@@ -29,12 +31,14 @@ from biograft.models.pretrained import (
     load_parts,
     max_input_tokens,
     write_encoder,
+    write_towers,
 )
 from biograft.models.settings import (
     PROMPT_NAMES,
     EncoderSettings,
     choose_settings,
     prepare_text,
+    read_towers,
 )
 from biograft.progress import Progress
 from biograft.registry import Registry
@@ -149,6 +153,8 @@ class TextEncoder:
         """The folder it was loaded from, if any."""
         self.engine = "torch"
         """Engine of ``encode``: one of ``models.openvino.ENGINES``."""
+        self.query: TextEncoder | None = None
+        """The encoder of what is searched for, if it is another one (two towers)."""
         self.origins = dict.fromkeys(settings.to_json(), "given")
         """Where each setting comes from: ``given``, ``files``, ``known of FAMILY``, ``default``."""
         self._pool = POOLINGS.load(settings.pooling)
@@ -176,6 +182,8 @@ class TextEncoder:
         lower: bool | None = None,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
+        query_encoder: str | Path | None = None,
+        lora: LoraSettings | None = None,
         device: str | None = None,
         engine: str = "torch",
     ) -> TextEncoder:
@@ -191,13 +199,15 @@ class TextEncoder:
             lower: Make texts lower-case first; default: as known, else as the tokenizer does.
             query_prompt: Text before what is searched for; default: as its files say.
             document_prompt: Text before what is searched; default: as its files say.
+            query_encoder: Another encoder, for what is searched for; default: that of a folder
+                with two, as sentence-transformers' ``Router`` writes it, too.
+            lora: Adapters to train in place of the weights.
             device: Device of torch; default: a GPU where there is one.
             engine: ``torch``, or ``openvino``, which encodes faster on processors.
         """
         if engine not in ENGINES:
             raise ConfigError(f"engine: expected one of {', '.join(ENGINES)}, found {engine!r}")
         folder = find_encoder(name_or_folder)
-        model, tokenizer = load_parts(folder)
         given = {
             "pooling": pooling,
             "max_length": max_length,
@@ -205,12 +215,23 @@ class TextEncoder:
             "query_prompt": query_prompt,
             "document_prompt": document_prompt,
         }
+        how: dict[str, Any] = {"lora": lora, "device": device, "engine": engine}
+        if query_encoder is None and (towers := read_towers(folder)):
+            chosen = {key: value for key, value in given.items() if value is not None}
+            query, encoder = (
+                cls.from_pretrained(path, **{**settings, **chosen}, **how)
+                for path, settings in (towers["query"], towers["document"])
+            )
+            encoder.name, encoder.folder = str(name_or_folder), folder
+            return encoder._beside(query)
+        model, tokenizer = load_parts(folder)
         defaults = {
             "pooling": "mean",
             "max_length": max_input_tokens(model, tokenizer),
             "lower": _lowercases(tokenizer),
         }
         settings, origins = choose_settings(str(name_or_folder), folder, given, defaults)
+        add_adapters(model, lora)
         model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         encoder = cls(model, tokenizer, settings, str(name_or_folder))
         encoder.origins = origins
@@ -218,7 +239,26 @@ class TextEncoder:
         if engine == "openvino":
             encoder._refuse_entities()
             encoder._openvino  # noqa: B018  -- refuse what is missing before the work
-        return encoder
+        if query_encoder is None:
+            return encoder
+        return encoder._beside(cls.from_pretrained(query_encoder, **given, **how))
+
+    def _beside(self, query: TextEncoder) -> TextEncoder:
+        """Take another encoder for what is searched for."""
+        if query.dim != self.dim:
+            raise ConfigError(
+                f"query_encoder: expected vectors of {self.dim} numbers, as those of {self.name}, "
+                f"found {query.dim}"
+            )
+        self.query = query
+        return self
+
+    @property
+    def network(self) -> torch.nn.Module:
+        """The weights to train: the model, or those of both sides."""
+        if self.query is None:
+            return self.model  # type: ignore[no-any-return]
+        return torch.nn.ModuleList([self.model, self.query.model])
 
     @property
     def pooling(self) -> str:
@@ -258,7 +298,7 @@ class TextEncoder:
             n_queries: The number of texts, from the first, that get the prompt of queries; the
                 others get that of documents.
         """
-        queries = self._token_ids(texts[:n_queries], "query")
+        queries = (self.query or self)._token_ids(texts[:n_queries], "query")
         return self._pad(queries + self._token_ids(texts[n_queries:], "document"), n_queries)
 
     def _pad(self, token_ids: Sequence[Sequence[int]], n_queries: int) -> dict[str, torch.Tensor]:
@@ -266,9 +306,12 @@ class TextEncoder:
         batch = pad(token_ids, self._padding)
         pooled = batch["attention_mask"].clone()
         if not self.settings.include_prompt:
-            pooled[:n_queries, : self._n_prompt_tokens["query"]] = 0
+            pooled[:n_queries, : (self.query or self)._n_prompt_tokens["query"]] = 0
             pooled[n_queries:, : self._n_prompt_tokens["document"]] = 0
-        return batch | {"pooled": pooled}
+        batch["pooled"] = pooled
+        if self.query is not None:
+            batch["queries"] = torch.arange(len(pooled))[:, None] < n_queries
+        return batch
 
     def _prompt(self, name: str) -> str:
         prompt = self.settings.prompt(name)
@@ -289,6 +332,17 @@ class TextEncoder:
         Args:
             batch: The tensors of ``tokenize``; without ``pooled`` all tokens are pooled.
         """
+        if self.query is not None and "queries" in batch:
+            others = dict(batch)
+            queries = others.pop("queries")[:, 0]
+            sides = ((self.query, queries), (self, ~queries))
+            parts = [
+                encoder.embed({key: value[rows] for key, value in others.items()})
+                for encoder, rows in sides
+                if rows.any()
+            ]
+            order = torch.cat([rows.nonzero().flatten() for _, rows in sides])
+            return torch.cat(parts)[order.argsort()]
         inputs = {key: value.to(self.device) for key, value in batch.items()}
         pooled = inputs.pop("pooled", inputs["attention_mask"])
         is_seq2seq = self.model.config.is_encoder_decoder
@@ -348,6 +402,15 @@ class TextEncoder:
             normalize: Scale each vector to length 1.
             progress: Progress to advance by each batch.
         """
+        if self.query is not None and prompt_name == "query":
+            return self.query.encode(
+                texts,
+                prompt_name=prompt_name,
+                batch_size=batch_size,
+                precision=precision,
+                normalize=normalize,
+                progress=progress,
+            )
         if batch_size < 1:
             raise ConfigError(f"batch_size: expected at least 1, found {batch_size}")
         token_ids = self._token_ids(texts, prompt_name)
@@ -375,11 +438,22 @@ class TextEncoder:
             overwrite: Replace a folder that exists.
         """
         with new_folder(Path(folder), overwrite=overwrite) as work:
-            write_encoder(work, self.model, self.tokenizer, self.settings)
+            if self.query is None:
+                write_encoder(work, self.model, self.tokenizer, self.settings)
+                return
+            prompts = {}
+            for side, encoder in (("query", self.query), ("document", self)):
+                (work / side).mkdir()
+                write_encoder(work / side, encoder.model, encoder.tokenizer, encoder.settings)
+                prompts[side] = encoder.settings.prompt(side)
+            write_towers(work, prompts)
 
     def fingerprint(self) -> str:
         """Compute the SHA-256 of weights, tokenizer and settings, which decide the vectors."""
-        return hash_encoder(self.model, self.tokenizer, self.settings)
+        own = hash_encoder(self.model, self.tokenizer, self.settings)
+        if self.query is None:
+            return own
+        return hashlib.sha256(f"{own} {self.query.fingerprint()}".encode()).hexdigest()
 
     @property
     def _padding(self) -> int:

@@ -27,9 +27,11 @@ from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokeni
 from transformers.utils import logging
 
 from biograft.errors import ConfigError, InputError, NotFoundError, StoreError, shorten
+from biograft.models.adapters import merge_adapters, save_adapters
 from biograft.models.settings import (
     OLD_POOLING_KEYS,
     PROMPT_NAMES,
+    ROUTER,
     EncoderSettings,
     write_settings,
 )
@@ -277,6 +279,7 @@ def quiet_transformers() -> Iterator[None]:
 
 
 _MODULES = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
+_TYPE, _PROMPTS = "sentence_transformers.models.", "config_sentence_transformers.json"
 _SETTING_KEYS = ("model_type", "num_attention_heads", "hidden_act", "layer_norm_eps")
 """Fields of a model's configuration that change its vectors but not its weights."""
 
@@ -291,32 +294,59 @@ def write_encoder(folder: Path, model: Any, tokenizer: Any, settings: EncoderSet
         settings: Pooling, maximum length and lowercasing.
     """
     with quiet_transformers():
-        model.save_pretrained(folder)
+        merge_adapters(model).save_pretrained(folder)
+        save_adapters(model, folder)
     save_tokenizer(tokenizer, folder)
-    for name, content in _sentence_transformers(model.config.hidden_size, settings).items():
+    _write_json(folder, _sentence_transformers(model.config.hidden_size, settings))
+    write_settings(folder, settings)
+
+
+def write_towers(folder: Path, prompts: Mapping[str, str]) -> None:
+    """Write the files by which sentence-transformers joins the encoders of both sides.
+
+    Args:
+        folder: Folder that holds the folders ``query`` and ``document``.
+        prompts: The prompt of each.
+    """
+    paths = {
+        side: {f"{side}/{path}".rstrip("/"): f"{_TYPE}{kind}" for path, kind in _MODULES}
+        for side in prompts
+    }
+    router = {
+        "types": {name: kind for types in paths.values() for name, kind in types.items()},
+        "structure": {side: list(types) for side, types in paths.items()},
+        "parameters": {"default_route": "document", "allow_empty_key": True},
+    }
+    modules = [{"idx": 0, "name": "0", "path": "", "type": f"{_TYPE}Router"}]
+    _write_json(
+        folder,
+        {
+            ROUTER: router,
+            "modules.json": modules,
+            _PROMPTS: {"similarity_fn_name": "cosine", "prompts": prompts},
+        },
+    )
+
+
+def _write_json(folder: Path, contents: Mapping[str, Any]) -> None:
+    for name, content in contents.items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    write_settings(folder, settings)
 
 
 def _sentence_transformers(dim: int, settings: EncoderSettings) -> dict[str, Any]:
     """Return the settings as files that every version of sentence-transformers reads."""
     return {
         "modules.json": [
-            {
-                "idx": row,
-                "name": str(row),
-                "path": path,
-                "type": f"sentence_transformers.models.{kind}",
-            }
+            {"idx": row, "name": str(row), "path": path, "type": f"{_TYPE}{kind}"}
             for row, (path, kind) in enumerate(_MODULES)
         ],
         "sentence_bert_config.json": {
             "max_seq_length": settings.max_length,
             "do_lower_case": settings.lower,
         },
-        "config_sentence_transformers.json": {
+        _PROMPTS: {
             "similarity_fn_name": "cosine",
             "prompts": {name: settings.prompt(name) for name in PROMPT_NAMES},
         },
@@ -359,7 +389,7 @@ def hash_model(described: Mapping[str, Any], model: Any) -> str:
         model: Model of transformers.
     """
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-    for key, tensor in sorted(model.state_dict().items()):
+    for key, tensor in sorted(merge_adapters(model).state_dict().items()):
         if "pooler." in key:
             continue  # our poolings do not use it, and it may be random
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())

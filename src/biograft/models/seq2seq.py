@@ -30,6 +30,12 @@ from transformers import (
 
 from biograft.artifacts import new_folder
 from biograft.errors import ConfigError, StoreError
+from biograft.models.adapters import (
+    LoraSettings,
+    add_adapters,
+    merge_adapters,
+    save_adapters,
+)
 from biograft.models.pretrained import (
     count_positions,
     describe_tokenizer,
@@ -164,6 +170,7 @@ class Seq2SeqModel:
         max_target: int | None = None,
         dropout: float | None = None,
         decoder: NewDecoder | None = None,
+        lora: LoraSettings | None = None,
         device: str | None = None,
     ) -> Seq2SeqModel:
         """Load a model from a folder or, by name, from the Hugging Face hub.
@@ -174,6 +181,7 @@ class Seq2SeqModel:
             max_target: Maximum number of tokens of a target; default: that of the model.
             dropout: Dropout in place of the model's, also in attention.
             decoder: Decoder to add to a model that is only an encoder.
+            lora: Adapters to train in place of the weights.
             device: Device of torch; default: a GPU where there is one.
         """
         folder = find_encoder(name_or_folder)
@@ -199,6 +207,7 @@ class Seq2SeqModel:
                 f"{folder}: a {config.model_type} is no encoder-decoder; expected one, such as "
                 "BART or T5, or a table [decoder] beside the encoder, or a causal model"
             )
+        add_adapters(model, lora)
         model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         return cls(model, tokenizer, str(folder), max_source=max_source, max_target=max_target)
 
@@ -257,10 +266,12 @@ class Seq2SeqModel:
             overwrite: Replace a folder that exists.
         """
         with new_folder(Path(folder), overwrite=overwrite) as work, quiet_transformers():
-            weights = self.model.state_dict()
-            if getattr(self.model.config, _SHARED, False):
+            model = merge_adapters(self.model)
+            weights = model.state_dict()
+            if getattr(model.config, _SHARED, False):
                 weights[_OF_DECODER] = weights[_OF_DECODER].clone()  # else it is left out
-            self.model.save_pretrained(work, state_dict=weights)
+            model.save_pretrained(work, state_dict=weights)
+            save_adapters(self.model, work)
             save_tokenizer(self.tokenizer, work)
 
     def fingerprint(self) -> str:

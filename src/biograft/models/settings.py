@@ -26,6 +26,8 @@ SETTINGS = ArtifactKind(
     remedy="save the encoder again",
     file="biograft_encoder.json",
 )
+ROUTER = "router_config.json"
+"""File of sentence-transformers that names the encoder of each side."""
 _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 OLD_POOLING_KEYS = {
     "pooling_mode_cls_token": "cls",
@@ -220,11 +222,38 @@ _TYPES = {
 }
 
 
+def read_towers(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """Read the folder and settings of the encoder of each side, from a Router's file; {}: none."""
+    if not (folder / ROUTER).exists():
+        return {}
+    content = _read_json(folder / ROUTER)
+    types, structure = content.get("types"), content.get("structure")
+    if not (isinstance(types, dict) and isinstance(structure, dict)) or (
+        sorted(structure) != sorted(PROMPT_NAMES)
+    ):
+        raise StoreError(
+            f"{folder / ROUTER}: expected one encoder for each of {', '.join(PROMPT_NAMES)}"
+        )
+    towers, prompts = {}, _read_prompts(folder / "config_sentence_transformers.json")
+    for side, modules in structure.items():
+        parts = [(types.get(name), folder / str(name)) for name in modules]
+        own = {f"{side}_prompt": prompts[f"{side}_prompt"]} if prompts else {}
+        towers[side] = (parts[0][1], _read_modules(folder, parts) | own)
+    return towers
+
+
 def _read_sentence_transformers(folder: Path) -> dict[str, Any]:
+    modules = _read_json(folder / "modules.json", list)
+    parts = [(module.get("type"), folder / str(module.get("path", ""))) for module in modules]
+    return _read_modules(folder, parts) | _read_prompts(
+        folder / "config_sentence_transformers.json"
+    )
+
+
+def _read_modules(folder: Path, modules: list[tuple[Any, Path]]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
-    for module in _read_json(folder / "modules.json", list):
-        kind = str(module.get("type", "")).rpartition(".")[2]
-        path = folder / str(module.get("path", ""))
+    for name, path in modules:
+        kind = str(name).rpartition(".")[2]
         if kind not in _KNOWN_MODULES:
             raise StoreError(
                 f"{folder}: its modules.json has a layer {kind!r}; "
@@ -238,7 +267,7 @@ def _read_sentence_transformers(folder: Path) -> dict[str, Any]:
                 settings["max_length"] = int(content["max_seq_length"])
             if content.get("do_lower_case"):
                 settings["lower"] = True
-    return settings | _read_prompts(folder / "config_sentence_transformers.json")
+    return settings
 
 
 def _read_pooling(path: Path) -> dict[str, Any]:

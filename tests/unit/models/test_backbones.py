@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from tiny_models import tiny_tokenizer
+from tiny_models import tiny_encoder_folder, tiny_tokenizer
 from transformers import (
     DebertaV2Config,
     DebertaV2Model,
@@ -144,3 +144,57 @@ def test_joined_poolings_and_unknown_sides_are_refused(tmp_path):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pooling_mode": ["cls", "mean"]}))
     with pytest.raises(StoreError, match="pooling is cls, mean; expected one of cls, max"):
         TextEncoder.from_pretrained(tmp_path / "saved")
+
+
+def two_towers(tmp_path, query_encoder=None, **options):
+    """A ModernBERT for documents and an XLM-R for queries, of one width."""
+    document = backbone_folder(tmp_path / "document", "ModernBERT")
+    query = backbone_folder(tmp_path / "query", "XLM-R")
+    options = {"pooling": "mean", "query_prompt": QUERY, **options}
+    both = TextEncoder.from_pretrained(document, query_encoder=query_encoder or query, **options)
+    return both, [TextEncoder.from_pretrained(each, **options) for each in (query, document)]
+
+
+def test_two_towers_give_the_vectors_of_each(tmp_path):
+    both, (query, document) = two_towers(tmp_path)
+    options = {"precision": "fp32", "normalize": False}
+    queries = query.encode(TEXTS[:2], prompt_name="query", **options)
+    documents = document.encode(TEXTS[2:], **options)
+    found = both.encode(TEXTS[:2], prompt_name="query", **options)
+    np.testing.assert_array_equal(found, queries)
+    np.testing.assert_array_equal(both.encode(TEXTS[2:], **options), documents)
+    for part in (both.model, both.query.model):
+        part.eval()
+    batch = both.tokenize(TEXTS, n_queries=2)
+    with torch.no_grad():
+        mixed = both.embed({key: value[[3, 0, 2, 1]] for key, value in batch.items()})
+    expected = np.stack([documents[1], queries[0], documents[0], queries[1]])
+    np.testing.assert_allclose(mixed.numpy(), expected, atol=1e-5)
+    names = {name for name, _ in both.network.named_parameters()}
+    assert len(names) == sum(len(list(e.model.parameters())) for e in (query, document))
+    narrow = tiny_encoder_folder(tmp_path / "narrow", TEXTS, hidden=16)
+    with pytest.raises(ConfigError, match=r"query_encoder: expected vectors of 32 .*, found 16"):
+        two_towers(tmp_path / "other", query_encoder=narrow)
+
+
+def test_two_towers_are_a_router_of_sentence_transformers_both_ways(tmp_path):
+    both, _ = two_towers(tmp_path)
+    both.save_pretrained(tmp_path / "saved")
+    again = TextEncoder.from_pretrained(tmp_path / "saved")
+    assert again.fingerprint() == both.fingerprint() != both.query.fingerprint()
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    theirs.save(str(tmp_path / "theirs"))
+    back = TextEncoder.from_pretrained(tmp_path / "theirs")
+    for prompt_name, encode in (
+        ("query", theirs.encode_query),
+        ("document", theirs.encode_document),
+    ):
+        expected = both.encode(TEXTS, prompt_name=prompt_name, precision="fp32")
+        np.testing.assert_allclose(encode(TEXTS), expected, atol=1e-5)
+        for encoder in (again, back):
+            vectors = encoder.encode(TEXTS, prompt_name=prompt_name, precision="fp32")
+            np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    path = tmp_path / "theirs" / "router_config.json"
+    path.write_text(json.dumps({"types": {}, "structure": {"image": []}}))
+    with pytest.raises(StoreError, match="expected one encoder for each of query, document"):
+        TextEncoder.from_pretrained(tmp_path / "theirs")

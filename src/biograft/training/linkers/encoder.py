@@ -863,15 +863,15 @@ def average_encoders(
     if len(folders) < 2:
         raise ConfigError(f"averaging: expected at least two encoders, found {len(folders)}")
     first = TextEncoder.from_pretrained(Path(folders[0]))
-    sums = {key: value.double() for key, value in first.model.state_dict().items()}
+    sums = {key: value.double() for key, value in first.network.state_dict().items()}
     fingerprints = [first.fingerprint()]
     for folder in folders[1:]:
         other = TextEncoder.from_pretrained(Path(folder))
         _check_alike(first, other)
         fingerprints.append(other.fingerprint())
-        for key, value in other.model.state_dict().items():
+        for key, value in other.network.state_dict().items():
             sums[key] += value.double()
-    first.model.load_state_dict({key: value / len(folders) for key, value in sums.items()})
+    first.network.load_state_dict({key: value / len(folders) for key, value in sums.items()})
     weighted = [Path(folder) for folder in folders if (Path(folder) / WEIGHTS.file).exists()]
     lexical, similarity = [], ""
     if len(weighted) == len(folders):
@@ -892,7 +892,7 @@ def average_encoders(
 def _check_alike(first: TextEncoder, other: TextEncoder) -> None:
     """Refuse encoders that differ in more than the values of their weights."""
     ours, theirs = (
-        {key: value.shape for key, value in encoder.model.state_dict().items()}
+        {key: value.shape for key, value in encoder.network.state_dict().items()}
         for encoder in (first, other)
     )
     if first.settings != other.settings:

@@ -547,6 +547,7 @@ def train_generative(
             max_target=config.max_target,
             dropout=config.dropout,
             decoder=config.decoder,
+            lora=config.lora,
         )
     else:  # with a vocabulary of the names and texts
         words = (text for example in data.examples for text in (example.source, example.prompt))

@@ -192,7 +192,7 @@ class EncoderReader(nn.Module):
         by_length: bool = False,
     ) -> None:
         super().__init__()
-        self.model: nn.Module = encoder.model
+        self.model: nn.Module = encoder.network
         self.encoder, self._objectives = encoder, objectives
         self._compares = any(each.compares for each in objectives.values())
         self._limit, self._by_length = 2 * limit if self._compares else 0, by_length

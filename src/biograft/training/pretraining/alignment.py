@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -467,9 +468,8 @@ class PairStream(Stream):
 
     def save(self, trained: TrainingResult) -> None:
         """Write the encoder, the best one where there is a dev set, with its card."""
-        encoder, metrics = self.encoder, trained.metrics()
+        metrics = trained.metrics()
         if self._dev is not None:
-            encoder = TextEncoder.from_pretrained(self.run / BEST)
             metrics |= self._dev.best() or {}
         card = ModelCard(
             base_model=str(self.recipe.encoder.name),
@@ -480,5 +480,8 @@ class PairStream(Stream):
             languages=self.kb.languages if self.kb is not None else (),
         )
         with new_folder(self.run / "encoder", overwrite=True) as work:
-            encoder.save_pretrained(work)
-            write_card(work, card, encoder.settings)
+            if self._dev is None:
+                self.encoder.save_pretrained(work)
+            else:
+                shutil.copytree(self.run / BEST, work, dirs_exist_ok=True)
+            write_card(work, card, self.encoder.settings)

@@ -345,4 +345,5 @@ def load_or_create_model(recipe: PretrainingRecipe, templates: NameTemplates) ->
         max_source=config.max_length,
         dropout=config.dropout,
         decoder=config.decoder,
+        lora=config.lora,
     )

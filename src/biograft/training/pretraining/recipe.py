@@ -25,6 +25,7 @@ from biograft.config import (
 from biograft.display import Shown
 from biograft.errors import ConfigError, MissingExtraError, nearest
 from biograft.kb import KnowledgeBase
+from biograft.models.adapters import LoraSettings
 from biograft.models.knowledge_layers import NEIGHBOURS, read_layers
 from biograft.models.scratch_configs import NewDecoder
 from biograft.progress import Progress
@@ -286,6 +287,8 @@ class EncoderConfig:
 
     What is not given comes from the files beside the weights; ``lower`` from the stream. Of a pair
     of names the first has the ``query_prompt``, the second the ``document_prompt``.
+    ``query_encoder`` names another encoder for what is searched for, of the same width (two
+    towers). ``lora`` trains low-rank adapters in place of the weights.
     """
 
     name: str
@@ -294,6 +297,8 @@ class EncoderConfig:
     lower: bool | None = None
     query_prompt: str | None = None
     document_prompt: str | None = None
+    query_encoder: str | None = None
+    lora: LoraSettings | None = None
 
     def load(self) -> TextEncoder:
         """Load the encoder."""
@@ -308,6 +313,8 @@ class EncoderConfig:
             lower=self.lower,
             query_prompt=self.query_prompt,
             document_prompt=self.document_prompt,
+            query_encoder=self.query_encoder,
+            lora=self.lora,
         )
 
 
@@ -439,13 +446,15 @@ _PURPOSES = {
     "lower": _VECTOR,
     "query_prompt": _VECTOR,
     "document_prompt": _VECTOR,
+    "query_encoder": _VECTOR,
+    "lora": "applies to given encoders and models that generate names",
     "dropout": "applies to models that generate names",
     "decoder": "applies to models that generate names",
 }
-_PER_TEXT = ("pooling", "lower", "query_prompt", "document_prompt")
+_PER_TEXT = ("pooling", "lower", "query_prompt", "document_prompt", "query_encoder")
 _UNUSED = {
     "synonym_pairs": ("dropout", "decoder"),
-    "annotated_text": (*_PER_TEXT, "max_length", "dropout", "decoder"),
+    "annotated_text": (*_PER_TEXT, "max_length", "dropout", "decoder", "lora"),
     "name_templates": _PER_TEXT,
 }
 """The keys of the table ``encoder`` that each kind of stream does not use."""
@@ -465,8 +474,9 @@ def _refuse_unused(name: str, kind: Any, values: Mapping[str, Any]) -> None:
     for key in ("max_length", "dropout"):
         if key in given and "new" in values:
             raise ConfigError(f"encoder.{key}: a model made from scratch has new.{key} instead")
-    if "decoder" in given and "new" in values:
-        raise ConfigError("encoder.decoder: is for a given encoder; set encoder.name")
+    for key in ("decoder", "lora"):
+        if key in given and "new" in values:
+            raise ConfigError(f"encoder.{key}: is for a given encoder; set encoder.name")
     for objective in values.get("objective", {}):
         if objective in OBJECTIVES and (stream := OBJECTIVES.load(objective).stream_kind) != kind:
             raise ConfigError(f"objective.{objective}: is for stream.kind = {stream}, found {kind}")

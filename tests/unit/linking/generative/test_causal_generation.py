@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 import torch
-from generative_store import store_in
+from generative_store import query_in, store_in
+from safetensors.torch import load_file
 from tiny_causal import CAUSAL, tiny_causal_folder
 from tiny_models import tiny_encoder_folder
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -16,6 +17,7 @@ from biograft.errors import ConfigError, StoreError
 from biograft.linking import (
     Context,
     GenerativeConfig,
+    GenerativeTraining,
     Linker,
     NamesConfig,
     NameTrie,
@@ -23,6 +25,8 @@ from biograft.linking import (
     load_ranker,
 )
 from biograft.models import BeamConfig, Seq2SeqModel
+from biograft.models.adapters import LoraSettings
+from biograft.training.linkers import Mentions, train_generative
 from biograft.training.objectives import OBJECTIVES, NameExample, NameReader, ObjectiveModel
 
 PARTS, KINDS = ("heart", "liver", "lung", "skin", "bone", "brain", "left eye", "right eye", "ear",
@@ -173,3 +177,52 @@ def test_limits_and_refusals(folders, many, tmp_path):
     assert Seq2SeqModel.from_pretrained(saved).fingerprint() == model.fingerprint()
     assert json.loads((saved / "config.json").read_text())["architectures"] == ["Qwen3ForCausalLM"]
     assert linker_of(saved, many, names=NamesConfig(lower=False)).generate(["burn"]).scores.any()
+
+
+SAID = {"too much sugar": "D1", "tumour of the breast": "D2", "blocked heart": "D4"}
+QUERIES = [
+    query_in(f"{before} {mention} today", mention, concept)
+    for before in ("she has", "known", "no sign of")
+    for mention, concept in SAID.items()
+]
+
+
+@pytest.fixture(scope="module")
+def untrained(named, tmp_path_factory):
+    texts = [*named.table("names").column("text").to_pylist(), *(q.context for q in QUERIES)]
+    folder = tmp_path_factory.mktemp("untrained") / "qwen"
+    return tiny_causal_folder(folder, [*texts, "seen start end is"], scale=1)
+
+
+def train_causal(named, folder, out, resume=False, **values):
+    training = {"batch_size": 9, "learning_rate": 1e-2, "precision": "fp32", "clip": 1.0}
+    training |= {key: values.pop(key) for key in ("steps", "max_minutes") if key in values}
+    config = GenerativeConfig(
+        model=str(folder), training=GenerativeTraining(**training), context_words=8, **values
+    )
+    return train_generative(named, Mentions(train=QUERIES), config, out, resume=resume)
+
+
+def test_a_causal_model_learns_what_is_said(named, untrained, tmp_path):
+    learnt = train_causal(named, untrained, tmp_path / "run", steps=60)
+    linker = Linker.open(named, model=learnt.model)
+    ranked = linker.rank([query_in(f"seen {mention}", mention) for mention in SAID], 5)
+    assert [names[0][0].concept for names in ranked] == [*SAID.values()]
+    model = AutoModelForCausalLM.from_pretrained(learnt.model / "model")
+    assert type(model).__name__ == "Qwen3ForCausalLM"
+
+
+def test_with_adapters_a_run_taken_up_again_is_the_same_to_the_last_bit(named, untrained, tmp_path):
+    pytest.importorskip("peft")
+    lora = LoraSettings(r=2, modules=("q_proj", "v_proj"))
+    whole = train_causal(named, untrained, tmp_path / "whole", steps=4, lora=lora)
+    parts = tmp_path / "parts"
+    part = train_causal(named, untrained, parts, steps=4, lora=lora, max_minutes=1e-9)
+    assert not part.training.finished
+    rest = train_causal(named, untrained, parts, resume=True, steps=4, lora=lora)
+    base = load_file(untrained / "model.safetensors")
+    ours, theirs = (load_file(each.model / "model" / "model.safetensors") for each in (whole, rest))
+    assert all(torch.equal(weight, theirs[name]) for name, weight in ours.items())
+    moved = {name.split(".")[-2] for name in ours if not torch.equal(ours[name], base[name])}
+    assert moved == {"q_proj", "v_proj"}
+    assert (whole.model / "model" / "adapter" / "adapter_config.json").exists()

@@ -14,6 +14,7 @@ from two_processes import loads_after_joining, pretrain_on_two, without_dropout
 
 from biograft.errors import ConfigError, OutputError
 from biograft.models import TextEncoder
+from biograft.models.adapters import LoraSettings
 from biograft.training.pretraining import pretrain
 
 NAME = "synonym_alignment"
@@ -135,3 +136,48 @@ def test_a_run_that_another_process_writes_is_refused_at_once(bench, tmp_path):
     with held_elsewhere(tmp_path / "run"), pytest.raises(OutputError):
         pretrain(bench.recipe(), bench.kb, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_adapters_alone_are_trained_and_a_run_with_them_resumes_exactly(bench, tmp_path):
+    pytest.importorskip("peft")
+
+    def recipe(**training):
+        made = bench.recipe(steps=6, **training)
+        return replace(made, encoder=replace(made.encoder, lora=LoraSettings(r=2, dropout=0.1)))
+
+    whole = pretrain(recipe(), bench.kb, tmp_path / "whole")
+    part = pretrain(recipe(max_minutes=1e-9), bench.kb, tmp_path / "parts")
+    assert not part.training.finished
+    rest = pretrain(recipe(), bench.kb, tmp_path / "parts", resume=True)
+    ours, theirs, base = (
+        load_file(folder / "model.safetensors")
+        for folder in (whole.encoder, rest.encoder, bench.encoder)
+    )
+    assert all(torch.equal(weight, theirs[name]) for name, weight in ours.items())
+    moved = {name for name, weight in ours.items() if not torch.equal(weight, base[name])}
+    assert moved
+    assert all(name.endswith(".weight") and base[name].ndim == 2 for name in moved)
+    assert not any("embeddings" in name for name in moved)
+    state = load_file(rest.training.checkpoint / "optimiser.safetensors")
+    assert all("lora_" in name for name in state)
+    adapter = load_file(whole.encoder / "adapter" / "adapter_model.safetensors")
+    n_weights = sum(weight.numel() for weight in adapter.values())
+    assert sum(w.numel() for w in state.values() if w.ndim) <= 2 * n_weights  # the means of Adam
+
+
+def test_two_towers_are_aligned(bench, tmp_path):
+    """Both are trained, as one encoder is, and a limit of the device changes no loss."""
+    encoder = without_dropout(bench.encoder, tmp_path / "no-dropout")
+    runs = []
+    for limit in (0, 3):
+        made = bench.recipe(steps=4, device_batch_size=limit)
+        towers = replace(made.encoder, name=str(encoder), query_encoder=str(encoder))
+        result = pretrain(replace(made, encoder=towers), bench.kb, tmp_path / str(limit))
+        runs.append([line["loss"] for line in metrics(result.run) if "loss" in line])
+    assert runs[0] == pytest.approx(runs[1], rel=1e-4)
+    both = TextEncoder.from_pretrained(result.encoder)
+    base = TextEncoder.from_pretrained(encoder, pooling="mean", max_length=16, lower=True)
+    prints = {both.query.fingerprint(), both.fingerprint(), base.fingerprint()}
+    assert len(prints) == 3
+    query = both.encode(["heart attack"], prompt_name="query")
+    assert not (query == both.encode(["heart attack"])).all()
