@@ -18,7 +18,6 @@ from biograft.artifacts import hash_file, new_folder
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError, nearest
 from biograft.kb import KnowledgeBase, fingerprint
 from biograft.kb.tables import SCHEMAS
-from biograft.models import TextEncoder
 from biograft.models.model_card import ModelCard, write_card
 from biograft.progress import Progress
 from biograft.training import TrainingResult
