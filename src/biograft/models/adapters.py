@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from biograft.config import Above, AtLeast, Config, Range
+from biograft.config import AtLeast, Config, Range
 from biograft.errors import ConfigError, MissingExtraError
 
 ADAPTER = "adapter"
@@ -24,7 +24,7 @@ class LoraSettings(Config):
 
     r: Annotated[int, AtLeast(1)] = 8
     """Rank of an adapter."""
-    alpha: Annotated[float, Above(0)] = 16.0
+    alpha: Annotated[int, AtLeast(1)] = 16
     """What an adapter computes is multiplied by ``alpha / r``."""
     dropout: Annotated[float, Range(min=0, below=1)] = 0.0
     """Dropout of the inputs of adapters."""

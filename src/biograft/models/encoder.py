@@ -208,7 +208,7 @@ class TextEncoder:
         if engine not in ENGINES:
             raise ConfigError(f"engine: expected one of {', '.join(ENGINES)}, found {engine!r}")
         folder = find_encoder(name_or_folder)
-        given = {
+        given: dict[str, Any] = {
             "pooling": pooling,
             "max_length": max_length,
             "lower": lower,
