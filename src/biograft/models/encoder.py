@@ -219,7 +219,7 @@ class TextEncoder:
         if query_encoder is None and (towers := read_towers(folder)):
             chosen = {key: value for key, value in given.items() if value is not None}
             query, encoder = (
-                cls.from_pretrained(path, **{**settings, **chosen}, **how)
+                TextEncoder.from_pretrained(path, **{**settings, **chosen}, **how)
                 for path, settings in (towers["query"], towers["document"])
             )
             encoder.name, encoder.folder = str(name_or_folder), folder
@@ -241,7 +241,7 @@ class TextEncoder:
             encoder._openvino  # noqa: B018  -- refuse what is missing before the work
         if query_encoder is None:
             return encoder
-        return encoder._beside(cls.from_pretrained(query_encoder, **given, **how))
+        return encoder._beside(TextEncoder.from_pretrained(query_encoder, **given, **how))
 
     def _beside(self, query: TextEncoder) -> TextEncoder:
         """Take another encoder for what is searched for."""
