@@ -134,6 +134,7 @@ def shrunk(line: str) -> list[str]:
     """Return the arguments of a command, as one process, of a few steps, with a tiny encoder."""
     words = shlex.split(line)
     words = [re.sub("after=(4|8|12)$", "after=2", word) for word in words]  # behind all layers
+    words = [re.sub("steps=20000,.*", "steps=2,3", word) for word in words]
     words = words[words.index("biograft") + 1 :]
     return [*words, *SHORT.get(tuple(words[:2]), ()), *_of_recipe(words)]
 
@@ -250,13 +251,13 @@ def write_linking() -> None:
                 pubtator += [f"{part}{number}\t{span}", ""]
             write(f"{folder}/{part}.txt", pubtator)
             texts += pubtator if folder == "BC5CDR" else []
-        named = {"train": "processed_traindev", "test": "processed_test"}
-        for folder in ("NCBI", "BC5D", "BC5C") if part in named else ():
+        for folder in ("NCBI", "BC5D", "BC5C"):
             spans = [
                 f"{part}{k}||{start}|{start + len(name)}||Disease||{name}||{MESH[row]}"
                 for k, (_, name, start, row) in enumerate(found)
             ]
-            write(f"{folder}/{named[part]}/all.concept", spans)
+            for name in (part, "traindev") if part == "train" else (part,):
+                write(f"{folder}/processed_{name}/all.concept", spans)
         for fold in range(10):
             rows = [f"{SNOMED[row]}\t{name}\t{name}" for _, name, _, row in found]
             write(f"AAP/{part}-{fold}.txt", rows)

@@ -92,6 +92,6 @@ def push(run: str | Path, to: str, *, private: bool = False, api: Any = None) ->
         reason = shorten(str(error).strip().partition("\n")[0])
         raise OutputError(
             f"{upload.host}: {to} was not pushed ({reason}); check the network and the token "
-            "(hf auth login), and try again"
+            "(`hf auth login`), and try again"
         ) from error
     return f"{upload.host}/{to}"

@@ -239,9 +239,12 @@ def _long_start(short: str, text: str, before: int, end: int, is_name: IsName | 
     at = _match_characters(short, text[first:stop])
     if at is None or not _is_long_form(short, text[first + at : stop]):
         return None
-    start = first + _initials_start(short, text[first:stop], at)
+    start, longer = first + at, first + _initials_start(short, text[first:stop], at)
+    if is_name is None or is_name(text[longer:stop]) or not is_name(text[start:stop]):
+        start = longer
     word = start - len(text[before:start].rpartition(" ")[2])
-    return word if _LOCANTS.fullmatch(text, word, start) else start
+    is_chemical = short != short.lower() and _LOCANTS.fullmatch(text, word, start)
+    return word if is_chemical else start
 
 
 def _initials_start(short: str, long: str, at: int) -> int:

@@ -33,6 +33,7 @@ def pairs(text):
         ("of 2,4,6-trinitrobenzene (TNB)", [("TNB", "2,4,6-trinitrobenzene")]),
         ("of delta-9-tetrahydrocannabinol (THC)", [("THC", "delta-9-tetrahydrocannabinol")]),
         ("is CrB negative (CrB(-)) here", [("CrB(-)", "CrB negative")]),
+        ("of 45-kilobases (kb) and", [("kb", "kilobases")]),
         ('the "astigmatic intensity equation" (AIE)', [("AIE", "astigmatic intensity equation")]),
         ("患慢阻，慢性阻塞性肺疾病（COPD）", [("COPD", "慢性阻塞性肺疾病")]),
         ("患者确诊2型糖尿病（T2DM）十年", [("T2DM", "2型糖尿病")]),
@@ -64,6 +65,14 @@ def test_definitions_are_found(text, found):
 )
 def test_other_brackets_define_no_abbreviation(text):
     assert pairs(text) == []
+
+
+def test_a_name_is_taken_before_a_longer_form_that_is_none():
+    text = "attenuated adenomatous polyposis coli (AAPC)"
+    [found] = find_abbreviations(text, lambda form: form == "adenomatous polyposis coli")
+    assert found.long == "adenomatous polyposis coli"
+    [found] = find_abbreviations(text, lambda form: False)
+    assert found.long == "attenuated adenomatous polyposis coli"
 
 
 class TestLongForms:

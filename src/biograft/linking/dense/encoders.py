@@ -78,6 +78,7 @@ def load_encoder(
     lower: bool | None = None,
     query_prompt: str | None = None,
     document_prompt: str | None = None,
+    query_encoder: str | None = None,
     engine: str | None = None,
 ) -> NameEncoder:
     """Load an encoder: one of :data:`SHIPPED`, a static one, else a transformers model.
@@ -91,6 +92,7 @@ def load_encoder(
         lower: Make names lower-case first.
         query_prompt: Text before each text that is searched for.
         document_prompt: Text before each name.
+        query_encoder: Another encoder, for what is searched for.
         engine: ``torch``, or ``openvino`` for processors.
     """
     given: dict[str, Any] = {
@@ -99,6 +101,7 @@ def load_encoder(
         "lower": lower,
         "query_prompt": query_prompt,
         "document_prompt": document_prompt,
+        "query_encoder": query_encoder,
     }
     folder = SHIPPED.get(str(name_or_folder), Path(name_or_folder))
     if STATIC_ENCODER.is_at(folder):

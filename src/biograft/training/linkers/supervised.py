@@ -258,6 +258,8 @@ def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     encoder: NameEncoder | None = None
     if recipe.encoder is not None:  # any encoder of dense search, a static one too
         settings = asdict(recipe.encoder)
+        if settings.pop("lora") is not None:
+            raise ConfigError("encoder.lora: the encoder of a ranker is not trained; leave it out")
         encoder = load_encoder(settings.pop("name"), **settings)
     provenance = {
         "kb": store_fingerprint(data.kb),
