@@ -15,10 +15,6 @@ from biograft_lab.replication import Experiment, shipped_experiments
 from biograft_lab.replication.experiment import part_of_design
 from biograft_lab.replication.results import read_result
 
-TO_MEASURE_AGAIN = {
-    "kb_build_15m",
-}
-"""Results that are still to be measured again; none may be added."""
 CORRECTED = "2d5aa7f6"
 """The last commit that corrected what an experiment measures: rows are made at it or after it."""
 
@@ -75,13 +71,13 @@ def _doubts_of_design(experiment: Experiment, row: Mapping[str, Any]) -> Iterato
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_results_have_commits_designs_and_answers(path):
-    assert bool(find_doubts(path)) == (path.stem in TO_MEASURE_AGAIN), find_doubts(path)
+    assert find_doubts(path) == []
 
 
 @pytest.mark.parametrize("name", shipped_experiments())
 def test_rows_are_not_of_code_before_it_was_corrected(name):
     path = RESULTS / f"{name}.json"
-    if not path.exists() or name in TO_MEASURE_AGAIN:
+    if not path.exists():
         return
 
     def is_ancestor(commit):
