@@ -101,9 +101,9 @@ def sweep(
     >>> sweep("ner-cpu", "SWEEP", rates, data=files).best  # doctest: +SKIP
     {'training.learning_rate': 3e-05, 'run': 'run-2', 'dev f1': 0.81}
     """
-    out, kept = Path(out), [f"{key}" for key, values in grid.items() if not values]
-    if kept or not grid:
-        raise ConfigError(f"sweep: expected values of {', '.join(kept) or 'a key'}, found none")
+    out, empty = Path(out), [key for key, values in grid.items() if not values]
+    if empty or not grid:
+        raise ConfigError(f"sweep: expected values of {', '.join(empty) or 'a key'}, found none")
     combined = [dict(zip(grid, each, strict=True)) for each in itertools.product(*grid.values())]
     kind = Recipe.load(recipe, overrides, encoder=encoder)
     recipes = [
@@ -130,7 +130,6 @@ def sweep(
         with new_file(out / "sweep.tsv", overwrite=True) as file:
             lines = _result(out, rows).lines()
             file.write("".join("\t".join(line) + "\n" for line in lines).encode())
-    result = _result(out, rows)
     result = _result(out, rows)
     best = recipes[[*result.rows].index(result.best)]
     return replace(result, test=runs.test(best, out / result.best["run"]))

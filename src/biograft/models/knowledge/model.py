@@ -175,7 +175,7 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
         )
         text_states: Tensor | None = None
         outputs: dict[str, Tensor] = {}
-        layers = self.bert.encoder.layer
+        layers = list(self.bert.encoder.layer)  # a slice of the module list is a new module
         n_run = 0
         for n_done in range(len(layers) + 1):
             following = layers[n_done:]
