@@ -611,6 +611,8 @@ class ReviewStore:
         if concept == item.state.concept:
             raise ConfigError(f"term {term_id}: has the concept {concept!r} already")
         details["batch"] = batch = details.get("batch") or secrets.token_hex(8)
+        names = {each.concept: each.name for each in item.term.candidates}
+        name = name or names.get(concept, "")
         suggested = (SuggestedConcept(concept, name),)
         term = replace(
             item.term, part=name or concept, candidates=suggested, flag="", reason=""

@@ -189,7 +189,8 @@ class Earlier:
 class EarlierDecisions:
     """Earlier decisions by term, checked against the knowledge base; the latest on a term counts.
 
-    Several concepts of a term stand together if they were decided at one time, or of two parts.
+    Several concepts of a term stand together if they were decided at one time, or as a part of it
+    or a further concept (``biograft review target``).
 
     A decision stands (``seen``) as long as the store has its concept under the same name. Otherwise
     it is not applied, and its flag says what changed:
@@ -239,13 +240,14 @@ class EarlierDecisions:
     def _add(stand: list[Decision], new: Decision) -> None:
         """Add a decision to those that stand; of two that exclude each other the later one does.
 
-        Two concepts are meant together if they were decided at the same time, or of two parts.
+        Two concepts are meant together if they were decided at the same time, or one of them of a
+        part; two parts are decided apart.
         """
         for old in tuple(stand):
-            is_apart = old.part and new.part and old.part != new.part
-            if not (is_apart or (old.time == new.time and old.concept != new.concept)) or not (
-                old.concept and new.concept
-            ):
+            of_two, both = old.part != new.part, old.concept and new.concept
+            is_apart = of_two and old.part and new.part
+            is_more = both and old.concept != new.concept and (of_two or old.time == new.time)
+            if not (is_apart or is_more):
                 if new.time < old.time and new.time:
                     return
                 stand.remove(old)

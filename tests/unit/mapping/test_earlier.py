@@ -55,6 +55,26 @@ def test_the_latest_decision_counts(kb):
         assert EarlierDecisions(order, kb).of("MI").decision == new
 
 
+def test_a_further_concept_stands_beside_the_first(kb, linker):
+    """A concept added by ``review target`` later than the first hid it."""
+    first = decided(time="2026-01-01T10:00:00Z")
+    second = decided("HP:1", "Fever", part="Fever", time="2026-01-02T10:00:00Z")
+    other = decided("HP:2", "Cold", part="x", time="2026-01-03T10:00:00Z")
+    for order in ([first, second, other], [other, second, first]):
+        found = list(map_terms(linker, ["MI"], EarlierDecisions(order, kb)))
+        assert {m.concept for m in found} == {"HP:8", "HP:1", "HP:2"}
+    later = decided("HP:3", "Sodium", time="2026-01-04T10:00:00Z")
+    found = map_terms(linker, ["MI"], EarlierDecisions([first, second, later], kb))
+    assert {m.concept for m in found} == {"HP:3", "HP:1"}
+
+
+def test_a_part_without_a_concept_hides_no_other(kb, linker):
+    first = decided(part="a", time="2026-01-01T10:00:00Z")
+    none = decided("", "", part="b", time="2026-01-02T10:00:00Z")
+    found = list(map_terms(linker, ["MI"], EarlierDecisions([first, none], kb)))
+    assert [(m.concept, m.flag) for m in found] == [("HP:8", "seen"), (None, "seen")]
+
+
 def test_proposals_are_no_decisions(kb):
     earlier = EarlierDecisions([Decision(term="MI", concept="HP:8")], kb)
     assert earlier.of("MI").flag == ""
