@@ -66,6 +66,7 @@ class BatchPlan:
     """Division of the batch of an update among processes and forward passes."""
 
     n_processes: int
+    """Number of processes."""
     accumulate: int
     """Forward passes of each process in an update."""
     size: int
@@ -111,10 +112,12 @@ class TrainingConfig(Config):
     batch_size: Annotated[int, AtLeast(1)] = 256
     device_batch_size: Annotated[int, AtLeast(0)] = 0
     learning_rate: Annotated[float, Above(0)] = 2e-5
+    """Highest learning rate."""
     schedule: Annotated[str, Choice(*SCHEDULES)] = "constant"
     warmup_ratio: Ratio = 0.0
     warmup_steps: Annotated[int, AtLeast(0)] = 0
     weight_decay: Annotated[float, AtLeast(0)] = 0.01
+    """Decay of the weights in each update."""
     decay_all: bool = False
     clip: Annotated[float, AtLeast(0)] = 0.0
     head_steps: Annotated[int, AtLeast(0)] = 0
@@ -123,6 +126,7 @@ class TrainingConfig(Config):
     shard: bool = False
     workers: Annotated[int, AtLeast(0)] = 0
     seed: Annotated[int, AtLeast(0)] = 33
+    """Seed of weights, order and dropout."""
     save_every: Annotated[int, AtLeast(0)] = 1000
     eval_every: Annotated[int, AtLeast(0)] = 0
     log_every: Annotated[int, AtLeast(0)] = 1
@@ -179,7 +183,9 @@ class Recipe:
     """Where a recipe of this kind names its encoder."""
 
     name: str = ""
+    """Name of the recipe."""
     about: str = ""
+    """One sentence about it."""
 
     @classmethod
     def load(

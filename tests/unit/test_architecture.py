@@ -7,8 +7,10 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -273,6 +275,53 @@ def test_every_parameter_is_documented():
                 found[place] = contract, missing
     undescribed = {where: names for where, (c, names) in found.items() if c not in described}
     assert undescribed == {}, "describe these under Args"
+
+
+def exported_names() -> set[str]:
+    """Return the names that packages export, which `docs/stability.md` promises."""
+    return {
+        alias.asname or alias.name
+        for path in FILES
+        if path.name == "__init__.py"
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def undocumented_fields(node: ast.ClassDef) -> Iterator[str]:
+    """Yield the fields of a record that nothing describes.
+
+    A field has a docstring below it, a ``Doc`` or ``Option`` in its annotation, or is named in the
+    docstring of the class.
+    """
+    about = ast.get_docstring(node) or ""
+    for field, below in pairwise([*node.body, ast.Pass()]):
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        name, source = field.target.id, ast.unparse(field)
+        is_parameter = not re.search(r"ClassVar|init=False", source) and not name.startswith("_")
+        is_below = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        is_above = re.search(rf"``{name}``|^    {name}: \S", about, re.M)
+        if is_parameter and not (is_below or is_above or re.search(r"\b(Doc|Option)\(", source)):
+            yield name
+
+
+def test_every_field_of_an_exported_record_is_documented():
+    """The fields of dataclasses and named tuples are the parameters of their constructors."""
+    exported = exported_names()
+    undescribed = {
+        f"{path.relative_to(SRC)}:{node.lineno} {node.name}": fields
+        for path in FILES
+        for node in tree_of(path).body
+        if isinstance(node, ast.ClassDef) and node.name in exported
+        if re.search(
+            "dataclass|NamedTuple|TypedDict",
+            " ".join(map(ast.unparse, (*node.decorator_list, *node.bases))),
+        )
+        if (fields := list(undocumented_fields(node)))
+    }
+    assert undescribed == {}, "describe these below the field"
 
 
 def test_no_assert_checks_what_a_user_gave():

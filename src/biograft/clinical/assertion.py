@@ -113,25 +113,40 @@ class Trigger(NamedTuple):
     """Evidence of an assertion: the text that decided a flag."""
 
     start: int
+    """Character offset of its first character."""
     end: int
+    """Character offset behind its last character."""
     text: str
+    """The words of the text, as written."""
     flag: str
+    """Flag of the assertion that it set."""
     rule: str
+    """Name of the rule that matched."""
 
 
 class Assertion(NamedTuple):
     """Assertion status of a mention."""
 
     negated: bool = False
+    """The finding is absent."""
     uncertain: bool = False
+    """The finding is possible, suspected or to be ruled out."""
     historical: bool = False
+    """The finding belongs to the past."""
     hypothetical: bool = False
+    """The finding may occur later: a risk, a warning, a plan."""
     family: bool = False
+    """The finding is that of a relative."""
     other_person: bool = False
+    """The finding is that of another person, such as a donor or contact."""
     conditional: bool = False
+    """The finding occurs only under a condition, such as on exertion."""
     active: bool = False
+    """The text says that the finding is present now."""
     resolved: bool = False
+    """The finding was present and has ended."""
     recurrent: bool = False
+    """The finding has come back."""
     unlikely: bool = False
     """The low end of ``uncertain``, which is set as well."""
     planned: bool = False
@@ -143,6 +158,7 @@ class Assertion(NamedTuple):
     section: str = ""
     """Name of the section of the note, empty where no heading is known."""
     triggers: tuple[Trigger, ...] = ()
+    """The words of the text that set the flags."""
 
     @property
     def flags(self) -> tuple[str, ...]:

@@ -73,8 +73,11 @@ class Measurement(NamedTuple):
     """A value or dose beside a mention."""
 
     start: int
+    """Character offset of its first character."""
     end: int
+    """Character offset behind its last character."""
     text: str
+    """The measurement as written, number and unit."""
 
 
 def find_measurements(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[Measurement, ...]]:

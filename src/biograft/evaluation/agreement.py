@@ -26,12 +26,17 @@ class AnnotatorDifference:
     """A span that one annotator has not marked, or both otherwise."""
 
     document: str
+    """Id of the document."""
     start: int
+    """Character offset of the span's first character."""
     end: int
+    """Character offset behind its last character."""
     text: str
+    """The text of the span."""
     first: tuple[str, str] | None
     """Concept and status; None: not marked."""
     second: tuple[str, str] | None
+    """Concept and status by the second annotator; None if the span is not marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +46,15 @@ class Agreement:
     scores: dict[str, Score]
     """By level: ``spans``, ``mentions`` with the same concepts, ``documents``."""
     n_documents: int
+    """Number of documents that both annotated."""
     n_both: int
     """Spans that both have marked."""
     concepts: float | None
     """Kappa of the concepts of these; None where it is undefined, as with one concept."""
     statuses: float | None
+    """Cohen's kappa of the statuses of spans that both marked; None without such spans."""
     differences: tuple[AnnotatorDifference, ...]
+    """The spans on which the annotators differ."""
     left_out: tuple[str, ...]
     """Documents that only one of them has."""
 

@@ -38,9 +38,13 @@ class Population:
     """The metrics of a subset of the queries."""
 
     name: str
+    """Name of the subset."""
     n: int
+    """Number of its queries."""
     acc1: float
+    """Share of queries whose first answer is right, from 0 to 1."""
     acc5: float
+    """Share of queries with a right answer among the first five, from 0 to 1."""
     interval: Interval
     """Interval of acc@1, resampling documents."""
 
@@ -228,16 +232,25 @@ class Mistake:
     """A wrong answer beside the right one."""
 
     mention: str
+    """Text of the mention."""
     document: str
+    """Id of its document; empty if unknown."""
     gold: str
+    """Id of the right concept; empty for NIL."""
     gold_name: str
+    """Preferred name of the right concept."""
     predicted: str
+    """Id of the first answer; empty for NIL."""
     predicted_name: str
+    """Name with which the first answer was found."""
     matched: str
     """The matched name of the predicted concept."""
     rank: int | None
+    """Rank of the right concept, from 1; None if it was not found."""
     kind: ErrorKind
+    """The kind of error, by what the answer is to the right one."""
     cause: ErrorCause
+    """Probable cause of the error, by what the mention has that the names lack."""
 
 
 def find_mistakes(result: LinkingResult, base: KnowledgeBase) -> list[Mistake]:

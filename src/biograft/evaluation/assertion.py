@@ -46,8 +46,11 @@ class GoldAssertion:
     """A mention with the flags that hold for it."""
 
     start: int
+    """Character offset of the mention's first character."""
     end: int
+    """Character offset behind its last character."""
     flags: frozenset[str]
+    """Names of the flags of an ``Assertion`` that are set; empty: present."""
     concept: str | None = None
     """Id of its concept, where the gold standard has it."""
     typo: bool = False
@@ -59,9 +62,13 @@ class AssertionDocument:
     """A text with mentions of known status; without a language, its script decides."""
 
     id: str
+    """Id of the document."""
     text: str
+    """Its text, which the offsets refer to."""
     mentions: tuple[GoldAssertion, ...]
+    """Mentions with their flags."""
     language: str | None = None
+    """``en`` or ``zh``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +76,19 @@ class AssertionMistake:
     """A mention whose flags are not those of the gold standard."""
 
     document: str
+    """Id of the document."""
     start: int
+    """Character offset of the mention's first character."""
     end: int
+    """Character offset behind its last character."""
     text: str
+    """Text of the mention."""
     expected: tuple[str, ...]
+    """Flags of the gold standard."""
     found: tuple[str, ...]
+    """Flags that were assigned."""
     triggers: tuple[str, ...]
+    """Words of the text that set the flags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +96,13 @@ class AssertionResult:
     """Counts of each flag, and the mentions with a wrong one."""
 
     flags: dict[str, Counts]
+    """Right, wrong and missed mentions, by flag."""
     n_documents: int
+    """Number of documents."""
     n_mentions: int
+    """Number of mentions in them."""
     mistakes: tuple[AssertionMistake, ...]
+    """Mentions with other flags than the gold standard has."""
 
     @property
     def accuracy(self) -> float:
@@ -206,9 +224,13 @@ class Finding(NamedTuple):
     """A mention with its concept and its status."""
 
     start: int
+    """Character offset of the mention's first character."""
     end: int
+    """Character offset behind its last character."""
     concept: str
+    """Id of the concept; empty for NIL."""
     status: str
+    """Assertion status, as ``present`` or ``absent``."""
 
 
 FINDING_LEVELS: dict[str, Callable[[Finding], Hashable]] = {
@@ -226,9 +248,13 @@ class FindingMistake:
     """A finding that is missing, wrong, or has a wrong status."""
 
     document: str
+    """Id of the document."""
     start: int
+    """Character offset of the mention's first character."""
     end: int
+    """Character offset behind its last character."""
     text: str
+    """Text of the mention."""
     expected: tuple[str, ...]
     """Concept and status of the gold standard; empty for an answer without one."""
     found: tuple[str, ...]
@@ -240,12 +266,17 @@ class FindingsResult:
     """Counts of each level and each status, and the mistakes."""
 
     levels: dict[str, Counts]
+    """Right, wrong and missed findings at each level: span, concept, concept with status."""
     statuses: dict[str, Counts]
+    """Right, wrong and missed findings by status."""
     typos: dict[str, int]
     """Number of misspelt mentions, of those found (``spans``), and linked right (``findings``)."""
     n_documents: int
+    """Number of documents."""
     n_findings: int
+    """Number of findings of the gold standard."""
     mistakes: tuple[FindingMistake, ...]
+    """Findings that are missing, wrong or superfluous."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the metrics as plain values, in percent."""

@@ -69,7 +69,9 @@ class ScoredQueries:
     """The queries of a run with their value by each metric."""
 
     scorer: str
+    """Name of the linker or search that answered."""
     queries: tuple[QueryKey, ...]
+    """Identity of each query, in order, to align two runs."""
     values: Mapping[str, Values]
     """Metric -> value of each query."""
 
@@ -165,8 +167,11 @@ class Comparison:
     """Differences of two runs on the same queries."""
 
     metric: str
+    """Name of the metric, as ``acc@1``."""
     bootstrap: Difference
+    """Difference of the means with its bootstrap interval."""
     randomisation_p: float
+    """Two-sided p-value of the paired randomisation test."""
     mcnemar_p: float | None
     """None if a query may be right in part (ties under the strict rule, ranks)."""
 

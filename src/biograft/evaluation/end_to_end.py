@@ -38,6 +38,7 @@ class Score:
     """Counts and confidence intervals at one level."""
 
     counts: Counts
+    """Right, wrong and missed mentions."""
     intervals: dict[str, Interval]
     """Intervals of ``precision``, ``recall`` and ``f1``, resampling documents."""
 
@@ -56,6 +57,7 @@ class TextResult:
     scores: dict[str, Score]
     """By level: ``spans``, ``mentions``, ``documents``."""
     n_documents: int
+    """Number of documents."""
     n_mentions: int
     """Number of gold mentions, each span once."""
     n_nil: int

@@ -32,17 +32,22 @@ class LinkQuery:
     """
 
     mention: str
+    """Text of the mention."""
     gold: frozenset[str] = frozenset()
     parts: tuple[str, ...] = ()
     """Texts to look up: the mention, or its parts as the benchmark splits it."""
     needed: tuple[frozenset[str], ...] = ()
     gold_names: tuple[str, ...] = ()
     document: str = ""
+    """Id of its document; empty if unknown."""
     start: int | None = None
+    """Offset of its first character, in ``context`` if there is one; None if unknown."""
     end: int | None = None
+    """Character offset behind its last character; None if unknown."""
     context: str = ""
     """The text that ``start`` and ``end`` refer to, if the format has it."""
     type: str = ""
+    """Entity type by the gold standard; empty if it has none."""
 
     def __post_init__(self) -> None:
         if not self.parts:
@@ -73,6 +78,7 @@ class GoldConfig:
     """Split mentions where the benchmark marks parts (BioSyn files); the published fast path
     does not, and keeps ``+``."""
     drop_composites: bool = False
+    """Leave out mentions that name several concepts."""
     drop_duplicates: bool = False
     """Keep each mention with the same gold once (case-insensitive)."""
 
@@ -138,7 +144,9 @@ class Gold:
     """The queries of a gold standard, and the log of rejected and filtered rows."""
 
     queries: tuple[LinkQuery, ...]
+    """Queries in the order of the file."""
     log: ReadLog
+    """Number of rejected and filtered rows, by reason, with examples."""
 
     @property
     def n_without_text(self) -> int:
@@ -264,7 +272,9 @@ class GoldTexts:
     """The documents of a gold standard, and the log of rejected and filtered mentions."""
 
     documents: tuple[Document, ...]
+    """Documents with their gold mentions."""
     log: ReadLog
+    """Number of rejected and filtered mentions, by reason, with examples."""
 
 
 def read_gold_texts(

@@ -137,6 +137,7 @@ class Resolved:
     """Queries with gold ids as the store spells them, and the unknown ids."""
 
     queries: tuple[LinkQuery, ...]
+    """Queries whose gold ids are in the knowledge base."""
     unknown: frozenset[str]
     """Gold ids (or gold names) that are not in the store; no answer can match them."""
     unreachable: tuple[bool, ...]
@@ -325,9 +326,13 @@ class EvaluationConfig:
     nil_by_score: bool = False
     """``nil_below`` is a score, even if answers have probabilities."""
     n_resamples: int = N_RESAMPLES
+    """Number of bootstrap samples for each interval."""
     level: float = LEVEL
+    """Confidence level of the intervals, from 0 to 1."""
     seed: int = 0
+    """Seed of the bootstrap."""
     batch: int = 512
+    """Number of queries that are answered at once; affects speed and memory only."""
     context: bool = True
     """Let the linker read the text around a mention. A linker that reads it refuses gold without
     texts."""
@@ -360,12 +365,15 @@ class QueryRow:
     """A query with its first answers and their judgement."""
 
     query: LinkQuery
+    """The query with its gold concepts."""
     answers: Answers
+    """Answers, best first, with all that the evaluation needs of them."""
     right: float
     """Probability that the first answers are right: 0 or 1, or between them for ties."""
     rank: int | None
     """First k at which the query may be right; None if it never is."""
     answered_nil: bool
+    """Whether the scorer answered that no concept fits."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -373,12 +381,17 @@ class LinkingResult(Shown):
     """The metrics of a run, as fractions, and every query with its answers."""
 
     scorer: str
+    """Name of the linker or search that answered."""
     metrics: dict[str, float]
+    """Values by the name of the metric, as fractions from 0 to 1."""
     intervals: dict[str, Interval]
     """Intervals of metrics that are means; resampled by document, or by query without documents."""
     judgements: Judgements
+    """Judged answers as arrays, from which every metric is computed."""
     rows: tuple[QueryRow, ...]
+    """Each query with its first answers."""
     resolved: Resolved
+    """Queries by the ids of the knowledge base, and the unknown ids."""
 
     def shown(self) -> dict[str, Any]:
         """Return the metrics, and the number of queries."""
@@ -593,8 +606,11 @@ class GoldQueries:
     """The queries of gold files, the rows left out of each file, and the unknown gold ids."""
 
     queries: list[LinkQuery]
+    """Queries of all files."""
     rejected: Mapping[str, Mapping[str, int]]
+    """Number of rows left out, by file and reason."""
     unknown: Collection[str]
+    """Gold ids that the knowledge base does not have."""
 
     @property
     def n_without_text(self) -> int:

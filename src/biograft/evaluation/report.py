@@ -54,9 +54,13 @@ class LinkingReport:
     """The content of a report."""
 
     result: LinkingResult
+    """The evaluation to report."""
     populations: Sequence[Population] = ()
+    """Metrics of subsets, such as mentions seen in training."""
     buckets: Sequence[Population] = ()
+    """Metrics by properties of the mention, such as its length."""
     mistakes: Sequence[Mistake] = ()
+    """Wrong answers to show."""
     figures: Mapping[str, bytes] = field(default_factory=dict)
     """Name -> PNG."""
     provenance: Mapping[str, Any] = field(default_factory=dict)

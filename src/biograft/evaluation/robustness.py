@@ -136,13 +136,17 @@ class RobustnessCase:
     """A variant whose findings are others than those of its note."""
 
     kind: str
+    """Kind of the variant."""
     document: str
+    """Id of the document."""
     before: str
     """The text around the first difference in the note; ``after``: in the variant."""
     after: str
+    """Text of the variant."""
     lost: tuple[tuple[str, str, str], ...]
     """Text, concept and status of findings of the note only; ``gained``: of the variant only."""
     gained: tuple[tuple[str, str, str], ...]
+    """Findings only of the variant: text, concept and status."""
     added: tuple[str, ...] = ()
     """Words that the variant has as mentions."""
 
@@ -152,9 +156,13 @@ class RobustnessResult:
     """Number of variants of each kind, of those that changed, and these cases."""
 
     n_documents: int = 0
+    """Number of notes."""
     variants: Counter[str] = field(default_factory=Counter)
+    """Number of variants by kind."""
     changed: Counter[str] = field(default_factory=Counter)
+    """Number of variants with other findings than their note, by kind."""
     cases: list[RobustnessCase] = field(default_factory=list)
+    """The variants with other findings."""
 
     @property
     def n_changed(self) -> int:
@@ -492,3 +500,4 @@ class RobustnessConfig(Config):
     variants: Annotated[int, AtLeast(1)] = 5
     """Variants of each kind a note."""
     seed: int = 0
+    """Seed of the choice of changed places."""

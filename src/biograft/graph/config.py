@@ -49,9 +49,11 @@ class ModelConfig(Config):
 
     kind: Annotated[str, Doc("The model: transe, transr, or one of another package.")] = "transe"
     dim: Annotated[int, AtLeast(1)] = 100
+    """Length of the vectors."""
     relation_dim: Annotated[int, AtLeast(0)] = 0
     """Dimension of relations, but for TransE; 0: that of the entities."""
     norm: Annotated[str, Choice(*NORMS)] = "l2"
+    """Norm of the distance: ``l1`` or ``l2``."""
     clamp: bool = True
     """TransR: clip projected vectors to a norm of at most 1."""
     projection: Annotated[str, Choice(*PROJECTIONS)] = "identity"
@@ -59,6 +61,7 @@ class ModelConfig(Config):
     entity_bound: Annotated[str, Choice(*BOUNDS)] = "unit"
     """Norm of entities after each step: 1 (``unit``), at most 1 (``ball``), or unbounded."""
     relation_bound: Annotated[str, Choice(*BOUNDS)] = "none"
+    """Constraint on the vectors of relations."""
     inverse: bool = False
     """Learn inverse relations, and use them to predict heads."""
 
@@ -84,6 +87,7 @@ class SamplingConfig(Config):
     kind: Annotated[str, Choice(*SAMPLERS)] = "uniform"
     """Corrupted end: both equally often, or by the Bernoulli rule of TransH (``bernoulli``)."""
     negatives: Annotated[int, AtLeast(1)] = 1
+    """Number of negatives of each true triple."""
     filtered: bool = False
     """Never sample a training triple as a negative."""
 
@@ -96,7 +100,9 @@ class LossConfig(Config):
     """The loss, a mean over pairs or triples."""
 
     kind: Annotated[str, Choice(*LOSSES)] = "margin"
+    """Name of the loss."""
     margin: Annotated[float, AtLeast(0)] = 1.0
+    """Distance by which a negative should be worse than its true triple."""
     temperature: Annotated[float, AtLeast(0)] = 1.0
     """Self-adversarial: how strongly negatives of high score are weighted."""
 
@@ -112,10 +118,15 @@ class OptimiserConfig(Config):
     """
 
     kind: Annotated[str, Choice(*OPTIMISERS)] = "adagrad"
+    """Name of the optimiser."""
     learning_rate: Annotated[float, Above(0)] = 0.1
+    """Step size."""
     beta1: Annotated[float, Range(min=0, below=1)] = 0.9
+    """Decay of the mean of gradients (Adam)."""
     beta2: Annotated[float, Range(min=0, below=1)] = 0.999
+    """Decay of the mean of squared gradients (Adam)."""
     epsilon: Annotated[float, Above(0)] = 1e-8
+    """Added to the denominator of an update, against division by zero."""
 
     def __post_init__(self) -> None:
         check_fields(self, "optimiser.")
@@ -146,10 +157,15 @@ class GraphRecipe(Recipe):
     kind: ClassVar[str] = "graph"
 
     model: ModelConfig = field(default_factory=ModelConfig)
+    """Model, sizes and constraints."""
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    """Number and kind of negatives."""
     loss: LossConfig = field(default_factory=LossConfig)
+    """Kind and margin of the loss."""
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    """Optimiser and step size."""
     training: EmbeddingTrainingConfig = field(default_factory=EmbeddingTrainingConfig)
+    """Epochs, batch and seed."""
 
     def with_seed(self, seed: int) -> GraphRecipe:
         """Return the same recipe with another seed.

@@ -83,10 +83,15 @@ class Edges:
     """Edges to neighbours as parallel arrays; a block is padded with -1 (scores with 0)."""
 
     neighbours: Int32s
+    """Rows of the neighbouring concepts."""
     relations: Int32s
+    """Indices of the relations."""
     directions: Int32s
+    """Indices in ``DIRECTIONS``: 0 if the concept is the head of the relation, 1 if the tail."""
     types: Int32s
+    """Indices of the neighbours' semantic types."""
     scores: Float32s
+    """Personalised PageRank of the neighbours."""
 
     def __len__(self) -> int:
         return len(self.neighbours)

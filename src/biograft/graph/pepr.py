@@ -402,10 +402,15 @@ class Ranked:
     """The best neighbours of some entities: positions (-1 as padding) and scores."""
 
     positions: Int32s  # (entities, k)
+    """Positions of the neighbours in the graph, best first."""
     scores: Floats  # (entities, k)
+    """Scores of the neighbours; 0 as padding."""
     n_certified: int
+    """Number of entities whose order is proven by bounds."""
     n_refined: int
+    """Number of entities that needed further iterations."""
     n_uncertain: int
+    """Number of entities whose order is not proven."""
 
 
 class PageRank:

@@ -28,11 +28,17 @@ class Triples:
     """Triples as parallel arrays: rows of concepts, indices of relations, and splits."""
 
     heads: Int32s
+    """Rows of the heads."""
     relations: Int32s
+    """Index of each relation in ``relation_names``."""
     tails: Int32s
+    """Rows of the tails."""
     splits: Bytes  # indices into SPLITS
+    """Split of each triple, an index in ``SPLITS``: train, valid, test."""
     n_entities: int
+    """Number of concepts, with and without triples."""
     relation_names: tuple[str, ...]
+    """Names of the relations, by index."""
 
     def __len__(self) -> int:
         return len(self.heads)

@@ -29,11 +29,13 @@ class Change:
     """
 
     change: str
+    """Kind of the change."""
     id: str
     name: str
     old: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     language: str = ""
+    """Language of the names; empty where it does not matter."""
     evidence: str = ""
     """By which kind of id the other concept was found (``biograft.kb.records.IdKind``)."""
 

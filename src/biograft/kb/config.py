@@ -55,6 +55,7 @@ class BuildConfig(Config):
     """Configuration of a knowledge base build."""
 
     sources: tuple[SourceConfig, ...]
+    """Files and folders to read, in order of preference."""
     merge: Annotated[
         str,
         Choice(*MERGES),
@@ -80,6 +81,7 @@ class BuildConfig(Config):
     languages: KeptLanguages = ()
     """Languages to take a concept's preferred name from, best first; default English."""
     names: NameRules = field(default_factory=NameRules)
+    """Rules for the names that are kept."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -19,15 +19,23 @@ class SourceReport:
     """Counts of one source."""
 
     path: str
+    """File or folder that was read."""
     format: str
+    """Name of its format."""
     n_read: int
+    """Number of records that were read."""
     n_rejected: int
     """Number of rejected rows, for any reason."""
     filtered: dict[str, int]
+    """Number of records that the settings left out, by reason."""
     rejected: dict[str, Any]
+    """Records that could not be used: counts by reason, and examples."""
     doubtful: dict[str, Any]
+    """Records that were kept though something is odd: counts by reason, and examples."""
     notes: tuple[str, ...]
+    """Remarks for the user."""
     files: tuple[dict[str, Any], ...]
+    """Name, size and hash of each file."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +43,19 @@ class BuildReport:
     """Report of a build: read, kept, merged and rejected rows."""
 
     store: str
+    """Hash of the content of the knowledge base."""
     counts: dict[str, int]
+    """Number of concepts, names, relations and so on."""
     merged: dict[str, int]
+    """Number of concepts that were merged, by reason."""
     sources: tuple[SourceReport, ...]
+    """Report of each source."""
     dropped: dict[str, int] = field(default_factory=dict)
+    """Number of names left out, by rule."""
     warnings: tuple[str, ...] = ()
+    """Sentences for the user."""
     seconds: dict[str, float] = field(default_factory=dict)
+    """Duration of each phase."""
     unmerged: tuple[tuple[str, str, str, str], ...] = ()
     """Links between concepts that were not used to merge: both ids, the reason, the name of those
     by name."""

@@ -56,7 +56,9 @@ class ConceptRecord:
 
     table: ClassVar[str] = "concepts"
     concept: str
+    """Id of the concept."""
     line: int = 0
+    """Line of the source, from 1; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,17 @@ class NameRecord:
 
     table: ClassVar[str] = "names"
     concept: str
+    """Id of the concept."""
     text: str
+    """The name."""
     language: str = "en"
+    """Code of its language."""
     kind: str = NameKind.SYNONYM
+    """Kind of name (``NameKind``)."""
     source: str = ""
+    """Vocabulary of the name; empty: that of the file."""
     line: int = 0
+    """Line of the source, from 1; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +86,15 @@ class DefinitionRecord:
 
     table: ClassVar[str] = "definitions"
     concept: str
+    """Id of the concept."""
     text: str
+    """The definition."""
     language: str = "en"
+    """Code of its language."""
     source: str = ""
+    """Vocabulary of the definition; empty: that of the file."""
     line: int = 0
+    """Line of the source, from 1; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +103,14 @@ class TypeRecord:
 
     table: ClassVar[str] = "types"
     concept: str
+    """Id of the concept."""
     type: str
+    """Id of the type."""
     label: str = ""
+    """Name of the type."""
     tree: str = ""
     line: int = 0
+    """Line of the source, from 1; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +119,13 @@ class IdRecord:
 
     table: ClassVar[str] = "ids"
     concept: str
+    """Id of the concept."""
     id: str
+    """The further id."""
     kind: str = IdKind.ALTERNATE
+    """Kind of id (``IdKind``)."""
     line: int = 0
+    """Line of the source, from 1; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +134,15 @@ class RelationRecord:
 
     table: ClassVar[str] = "relations"
     head: str
+    """Id of the concept that the relation starts from."""
     relation: str
+    """Name of the relation."""
     tail: str
+    """Id of the concept that it leads to."""
     source: str = ""
+    """Vocabulary of the relation; empty: that of the file."""
     line: int = 0
+    """Line of the source, from 1; 0 if unknown."""
 
 
 Record: TypeAlias = (
@@ -143,7 +169,9 @@ class Facts:
     """
 
     concept: str
+    """Id of the concept."""
     line: int = 0
+    """Line of the source, from 1; 0 if unknown."""
     language: str = "en"
     """Language of names and definitions that have no other."""
 

@@ -43,9 +43,13 @@ class Name:
     """A name of a concept."""
 
     text: str
+    """The name as its source has it."""
     language: str
+    """Code of its language, as ``en``; empty if unknown."""
     kind: str
+    """Kind of name: preferred, synonym, abbreviation and so on (``NameKind``)."""
     source: str
+    """Vocabulary that the name is from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,11 @@ class Definition:
     """A definition of a concept."""
 
     text: str
+    """The definition as its source has it."""
     language: str
+    """Code of its language; empty if unknown."""
     source: str
+    """Vocabulary that the definition is from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +69,11 @@ class SemanticType:
     """A semantic type: its code, label and tree number in the hierarchy of types."""
 
     code: str
+    """Id of the type, as ``T047``."""
     label: str = ""
+    """Name of the type, as ``Disease or Syndrome``."""
     tree: str = ""
+    """Tree number of the type, as ``B2.2.1.2.1``; empty if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,7 @@ class Identifier:
     """
 
     id: str
+    """The id, with its prefix."""
     kind: str
 
 
@@ -82,6 +93,7 @@ class Replacement:
     """Successors of a retired id, as its source states: ids of concepts in the store."""
 
     id: str
+    """The retired id."""
     replaced_by: tuple[str, ...] = ()
     """One as a rule; the concept that means the same."""
     consider: tuple[str, ...] = ()
@@ -103,11 +115,17 @@ class ConceptRelation:
     """A relation between two concepts, by their ids and names."""
 
     head: str
+    """Id of the concept that the relation starts from."""
     relation: str
+    """Name of the relation, as ``is_a``."""
     tail: str
+    """Id of the concept that it leads to."""
     source: str
+    """Vocabulary that the relation is from."""
     head_name: str = ""
+    """Preferred name of the head."""
     tail_name: str = ""
+    """Preferred name of the tail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +133,11 @@ class RelationCount:
     """Count of a concept's relations as head (``out``) or as tail (``in``)."""
 
     relation: str
+    """Name of the relation."""
     direction: str
+    """``out`` or ``in``."""
     n: int
+    """Number of relations."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -124,11 +145,17 @@ class Concept(Shown):
     """A concept with its names, definitions, types and ids; relations are looked up apart."""
 
     id: str
+    """Id in the knowledge base."""
     name: str
+    """Preferred name."""
     names: tuple[Name, ...] = ()
+    """All names, the preferred one first."""
     definitions: tuple[Definition, ...] = ()
+    """Definitions of all sources."""
     types: tuple[SemanticType, ...] = ()
+    """Semantic types."""
     ids: tuple[Identifier, ...] = ()
+    """Other ids: alternate ones and cross-references."""
     iri: str = ""
     """Empty where its prefix has no known namespace."""
 
@@ -147,9 +174,13 @@ class Match:
     """A name that matches a query, and how it matches."""
 
     concept: str
+    """Id of the concept."""
     concept_name: str
+    """Its preferred name."""
     name: str
+    """The name that matches."""
     language: str
+    """Language of that name."""
     how: str
     """``exact``, ``normalised``, ``prefix``, ``words`` or ``pinyin``."""
 

@@ -49,6 +49,7 @@ class ValueSetMembers:
     """
 
     kb: KnowledgeBase
+    """The knowledge base."""
     name: str
     """The file or the expression."""
     flags: Flags
@@ -56,6 +57,7 @@ class ValueSetMembers:
     unknown: tuple[str, ...] = ()
     """Ids and code systems that it lists and the knowledge base does not have."""
     resource: Resource | None = None
+    """The FHIR ``ValueSet`` that was read; None for an expression."""
 
     def __len__(self) -> int:
         return int(self.flags.sum())

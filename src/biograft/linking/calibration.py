@@ -40,9 +40,11 @@ class Calibration:
     """A non-decreasing function from scores to probabilities, with the data it was fitted to."""
 
     method: str
+    """Method of fitting: isotonic regression or a logistic function."""
     points: tuple[tuple[float, float], ...]
     """Isotonic: (score, probability) corners of the curve; Platt: one pair (slope, offset)."""
     n: int = 0
+    """Number of scores it was fitted to."""
     search: str = ""
     """Source of the scores, such as ``lexical*1``; the calibration holds for this search only."""
     threshold: float | None = None

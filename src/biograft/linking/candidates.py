@@ -92,8 +92,11 @@ class Context(NamedTuple):
     """The text around a mention and its offsets there; empty if unknown."""
 
     text: str = ""
+    """Text around the mention."""
     start: int = 0
+    """Character offset of the mention's first character in ``text``."""
     end: int = 0
+    """Character offset behind its last character."""
 
     def split(self) -> tuple[str, str, str]:
         """Split the text at the mention.
@@ -117,7 +120,9 @@ class NameHits(NamedTuple):
     """The nearest names of each query, best first; equal scores by lower row first."""
 
     rows: Rows  # (queries, k): rows of the store's table of names, -1 where there are fewer
+    """Rows of the names in the knowledge base, (queries, k), padded with -1."""
     scores: Scores  # (queries, k): -inf where there are fewer
+    """Score of each name, higher is better."""
 
 
 class Generator(Protocol):
@@ -148,9 +153,13 @@ class Evidence:
     """Why a concept is a candidate: the generator, the name it found, its rank (from 1)."""
 
     generator: str
+    """Search that found the name, as ``lexical``."""
     name: str
+    """The name that was found."""
     rank: int
+    """Rank of the name in that search."""
     score: float
+    """Score of the name in that search; its range depends on the search."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the evidence as plain values."""
@@ -167,11 +176,17 @@ class Candidate(Shown):
     """A concept that a mention may refer to."""
 
     concept: str
+    """Id of the concept."""
     concept_name: str
+    """Preferred name of the concept."""
     name: str
+    """Name by which it was found."""
     score: float
+    """Score of the ranking, higher is better; its range depends on the linker."""
     probability: float | None = None
+    """Probability that the concept is right; None without a calibration."""
     evidence: tuple[Evidence, ...] = ()
+    """The searches that found the concept, with ranks and scores."""
     tied: tuple[str, ...] = ()
     """Ids of other concepts with the same name, of the same kind; for a first candidate."""
     types: tuple[str, ...] = ()
@@ -294,10 +309,14 @@ class LinkedMention(Shown):
     """
 
     start: int
+    """Character offset of its first character."""
     end: int
+    """Character offset behind its last character."""
     text: str
+    """The mention as written."""
     form: str
     candidates: tuple[Candidate, ...] = ()
+    """Candidates, best first, at most ``k``."""
     concept: str | None = None
     """Id of the concept; None means NIL."""
     assertion: Assertion | None = None
@@ -423,7 +442,9 @@ class LinkedDocument(Shown):
     """A document with its linked mentions, in text order."""
 
     document: Document
+    """The document as it was read."""
     mentions: tuple[LinkedMention, ...]
+    """Linked mentions."""
     dropped: tuple[tuple[Mention, str], ...] = ()
     """Names in the text that are no finding, and why: a vaccine, a heading, a person."""
 

@@ -194,6 +194,7 @@ class LlmConfig(Config):
     url: str
     """Its base, such as ``http://127.0.0.1:8080/v1``."""
     model: str
+    """Name of the model at the endpoint."""
     allow_remote: bool = False
     """Whether text may be sent to another machine."""
     timeout: Annotated[float, Above(0)] = 30.0

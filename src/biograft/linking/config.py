@@ -146,7 +146,9 @@ class LinkerConfig(Config):
         Option("Concepts with a name from these vocabularies only.", metavar="S,..."),
     ] = ()
     value_set: ValueSetOption = ""
+    """Value set to which answers must belong; empty: any concept."""
     languages: Languages = ()
+    """Languages of the names to search; empty: all."""
     misspelt: Annotated[
         bool, Option("Also find misspelt names of KB in text; their scores are lower.")
     ] = True
@@ -205,6 +207,7 @@ class LinkerConfig(Config):
         ),
     ] = None
     stop_words: StopWords = ()
+    """Names that are no mentions in text."""
     extra_steps: Annotated[
         tuple[str, ...],
         Option(

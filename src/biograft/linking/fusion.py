@@ -35,9 +35,13 @@ class CandidatePool:
     """
 
     generators: tuple[str, ...]
+    """Names of the searches."""
     rows: Rows  # (texts, names)
+    """Rows of the names, (texts, width)."""
     scores: Scores  # (generators, texts, names): -inf for a name not in the generator's index
+    """Score of each name by each search, (searches, texts, width); -inf outside its index."""
     ranks: Ranks  # (generators, texts, names): from 1; 0 if the generator did not find the name
+    """Rank of each name by each search, from 1; 0 where the search did not find it."""
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -196,12 +196,17 @@ class NameTrie:
     """A trie of the names of a store that may be generated; equal names are one sequence."""
 
     kb: KnowledgeBase
+    """Knowledge base that has the names."""
     seq2seq: Seq2SeqModel
+    """Model whose tokens the names are made of."""
     config: NamesConfig
+    """Selection of the names."""
     trie: FlatTrie
+    """Token sequences of the names."""
     numbers: npt.NDArray[np.integer[Any]]
     """Index of the sequence of each row of the names table; -1 for an excluded row."""
     rows: npt.NDArray[np.integer[Any]]
+    """Rows of the names of each sequence."""
     starts: Ints
     """Start of the rows of each sequence in ``rows``."""
     n_cut: int
@@ -384,6 +389,7 @@ class Mixing:
     """The weight of generation beside a search, and the weights of the search's generators."""
 
     generation_weight: float = 1.0
+    """Weight of generation, from 0 to 1; 1: generation alone."""
     rescore: int = 0
     """The first names of the search are scored by the model, this many if not generated."""
     weights: Mapping[str, float] = field(default_factory=dict)

@@ -130,6 +130,7 @@ class IndexConfig:
     """Settings of the parts of an index; without ``dense``, the defaults of a dense index."""
 
     lexical: LexicalConfig = field(default_factory=LexicalConfig)
+    """Settings of lexical search."""
     dense: DenseConfig | None = None
 
 

@@ -50,8 +50,11 @@ class NilThreshold:
     threshold: float | None
     """That of the configuration or the calibration."""
     calibration: Calibration | None
+    """Maps scores to probabilities; None: scores are compared themselves."""
     ranker: CandidateRanker | None
+    """Ranker whose NIL score decides; None: the score of the search decides."""
     generators: tuple[str, ...]
+    """Searches that the threshold was fitted to."""
 
     def check(self, threshold: float | None) -> None:
         """Refuse a threshold that no answer, or every answer, has: scores of search are ratios."""

@@ -269,6 +269,7 @@ class Steps:
     """
 
     names: tuple[str, ...]
+    """Names of the steps, in order."""
     _functions: tuple[Callable[[str], str], ...] = field(init=False, compare=False, repr=False)
     _of_ascii: tuple[Callable[[str], str], ...] = field(init=False, compare=False, repr=False)
 

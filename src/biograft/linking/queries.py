@@ -100,7 +100,9 @@ class LabelledMention:
     """The text of a mention without its context, and the ids of its correct concepts."""
 
     text: str
+    """Text of the mention."""
     concepts: frozenset[str]
+    """Ids of its concepts; empty for NIL."""
     document: str = ""
     """Id of its document; mentions of one document are never on both sides of a split."""
 
@@ -110,12 +112,19 @@ class LabelledQuery:
     """A gold query made of a labelled example."""
 
     parts: tuple[str, ...]
+    """Texts to look up: the mention, or the parts of a composite one."""
     gold: frozenset[str]
+    """Ids of the right concepts; empty for NIL."""
     needed: tuple[frozenset[str], ...] = ()
+    """Groups of ids: one of each is needed."""
     document: str = ""
+    """Id of the document; empty if unknown."""
     context: str = ""
+    """Text around the mention; empty if unknown."""
     start: int | None = None
+    """Offset of the mention's first character in ``context``; None if unknown."""
     end: int | None = None
+    """Offset behind its last character; None if unknown."""
 
 
 def label_examples(examples: Iterable[Document | tuple[str, str]]) -> list[LabelledQuery]:

@@ -445,8 +445,11 @@ class MentionCandidates(NamedTuple):
     """A mention and its candidates, best first."""
 
     text: str
+    """Text of the mention."""
     context: Context
+    """Text around it."""
     candidates: Sequence[Candidate]
+    """Candidates of the first ranking."""
 
 
 class CandidatePairReader:

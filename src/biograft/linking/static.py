@@ -311,9 +311,13 @@ class StaticWeights:
     importance: Vectors
     """The logarithm of the weight of each token in the mean: (rows,)."""
     projection: Vectors  # (width, dim)
+    """Projection to the width of the teacher, (width, dim)."""
     expand: Vectors  # (dim, hidden)
+    """First layer of the perceptron."""
     bias: Vectors  # (hidden,)
+    """Bias of the first layer."""
     contract: Vectors  # (hidden, dim)
+    """Second layer of the perceptron."""
 
     @property
     def n_outside_table(self) -> int:

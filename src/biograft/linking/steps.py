@@ -86,10 +86,14 @@ class MentionState:
     """A mention on its way through the steps; a composite has one for each of its parts."""
 
     mention: Mention
+    """Offsets and text, as found or given."""
     origin: str
+    """Step that found the mention, or ``given``."""
     form: str
     """The text that is looked up."""
     form_from: str = AS_WRITTEN
+    """Source of the text that is looked up: as written, or an abbreviation, a spelling and so
+    on."""
     factor: float = 1.0
     """The scores of its candidates are multiplied by it: below 1 where the form is not certain."""
     absent: bool = False
@@ -97,12 +101,17 @@ class MentionState:
     part_of: str = ""
     """The longer word or term of the text that the mention is a part of."""
     candidates: Candidates = ()
+    """Candidates, best first."""
     support: str = ""
     """What the document says for or against the first candidate."""
     concept: str | None = None
+    """Id of the concept it is linked to; None before the decision, and for NIL."""
     assertion: Assertion | None = None
+    """Assertion status; None before that step, or without it."""
     measurements: tuple[Measurement, ...] = ()
+    """Values and doses beside the mention."""
     explanation: Explanation | None = None
+    """Trace of the steps; None unless ``explain`` is set."""
 
     def result(self) -> LinkedMention:
         """Return the mention as the linker gives it."""
@@ -126,11 +135,15 @@ class DocumentState:
     """A document with its mentions, and those that were dropped, each with the reason."""
 
     document: Document
+    """The document as it was read."""
     found: list[Mention] = field(default_factory=list)
     """Spans that were detected, before it is decided what is looked up for them."""
     origin: str = NAME
+    """Step that found the mentions."""
     mentions: list[MentionState] = field(default_factory=list)
+    """Mentions so far."""
     dropped: list[tuple[Mention, str]] = field(default_factory=list)
+    """Mentions that a step dropped, with its reason."""
 
     @property
     def spans(self) -> list[tuple[int, int]]:

@@ -295,10 +295,15 @@ class Network:
     """An ensemble of networks with one hidden layer, whose scores are averaged."""
 
     mean: Float32s  # (features,)
+    """Mean of each feature in training."""
     scale: Float32s  # (features,)
+    """Scale of each feature in training."""
     inner: Float32s  # (networks, hidden, features)
+    """Weights of the hidden layers, (networks, hidden, features)."""
     inner_bias: Float32s  # (networks, hidden)
+    """Biases of the hidden layers."""
     outer: Float32s  # (networks, hidden)
+    """Weights of the outputs."""
 
     def score(self, features: Float32s) -> Float32s:
         """Score candidates: (candidates, features) to (candidates,)."""

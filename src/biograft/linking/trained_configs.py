@@ -30,7 +30,9 @@ class NamesConfig(Config):
     types: tuple[str, ...] = ()
     """Semantic types, by code or label; empty means all."""
     languages: tuple[str, ...] = ()
+    """Languages of the names; empty: all."""
     sources: tuple[str, ...] = ()
+    """Vocabularies of the names; empty: all."""
     seed: Annotated[int, AtLeast(0)] = 0
 
 
@@ -39,11 +41,17 @@ class GenerativeTraining(TrainingConfig):
     """Training with the published settings that are the same for all data sets."""
 
     steps: Annotated[int, AtLeast(0)] = 20_000
+    """Number of updates."""
     batch_size: Annotated[int, AtLeast(1)] = 8
+    """Examples of an update."""
     learning_rate: Annotated[float, Above(0)] = 1e-5
+    """Highest learning rate."""
     schedule: Annotated[str, Choice(*SCHEDULES)] = "linear"
+    """Course of the learning rate after the warm-up."""
     clip: Annotated[float, AtLeast(0)] = 0.1
+    """Bound on the norm of the gradient; 0: no bound."""
     seed: Annotated[int, AtLeast(0)] = 0
+    """Seed of weights, order and dropout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +82,22 @@ class GenerativeConfig(Config):
     """The training target among the names of the correct concept: the one most ``similar`` to the
     mention by character n-grams, the ``shortest``, or a ``random`` one for each mention."""
     names: NamesConfig = field(default_factory=NamesConfig)
+    """Names that may be generated."""
     prompt: Annotated[str, Choice(*PROMPTS)] = "mention"
     """Prompt the decoder with *mention is* or with nothing (``none``), or, as a BART that has only
     learned to restore texts, with the ``left`` context of the mention, which is then not marked."""
     context_words: Annotated[int, AtLeast(0)] = 384
+    """Words around the mention that the model reads."""
     drop_overlapping: bool = False
     """Do not train on mentions that overlap others of their document."""
     bucket_batches: Annotated[int, AtLeast(0)] = 0
     """Group examples of similar length within this number of batches; 0: no grouping."""
     objective: NameGenerationConfig = field(default_factory=NameGenerationConfig)
+    """Smoothing and penalties of the loss."""
     training: GenerativeTraining = field(default_factory=GenerativeTraining)
+    """Length, batch and learning rate."""
     beam: BeamConfig = field(default_factory=BeamConfig)
+    """Beams, and the score of a name."""
     batch: Annotated[int, AtLeast(1)] = 32
     """Number of mentions in a batch of generation; names that are rescored count as beams."""
     generation_weight: Ratio = 1.0
@@ -117,11 +130,17 @@ class RerankTraining(TrainingConfig):
     """Training of a re-ranker; an example is a mention with all its candidates."""
 
     epochs: Annotated[int, AtLeast(1)] = 3
+    """Passes over the training mentions."""
     batch_size: Annotated[int, AtLeast(1)] = 16
+    """Mentions of an update."""
     device_batch_size: Annotated[int, AtLeast(0)] = 4
+    """Mentions of a forward pass; 0: all of the update."""
     schedule: Annotated[str, Choice(*SCHEDULES)] = "linear"
+    """Course of the learning rate after the warm-up."""
     warmup_ratio: Ratio = 0.1
+    """Share of the updates over which the learning rate rises."""
     clip: Annotated[float, AtLeast(0)] = 1.0
+    """Bound on the norm of the gradient; 0: no bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +174,7 @@ class RerankConfig(Config):
     held_out: Annotated[float, Range(above=0, below=1)] = 0.1
     """Fraction of the documents on which the mix with the first ranking is fitted."""
     training: RerankTraining = field(default_factory=RerankTraining)
+    """Length, batch and learning rate."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -197,6 +217,7 @@ class StaticConfig(Config):
     similarity_weight: Weight = 1.0
     temperature: Annotated[float, Above(0)] = 0.05
     training: StaticTraining = field(default_factory=StaticTraining)
+    """Length, batch and learning rate."""
 
     @property
     def similarity(self) -> str:
@@ -215,9 +236,14 @@ class RankerConfig(Config):
     hidden: Annotated[int, AtLeast(1)] = 16
     """Size of the hidden layer."""
     epochs: Annotated[int, AtLeast(1)] = 30
+    """Passes over the training mentions."""
     batch_size: Annotated[int, AtLeast(1)] = 256
+    """Mentions of an update."""
     learning_rate: Annotated[float, Range(min=0, below=1)] = 5e-3
+    """Step size."""
     weight_decay: Annotated[float, Range(min=0, below=1)] = 1e-3
+    """Decay of the weights in each update."""
     ensemble: Annotated[int, AtLeast(1)] = 3
     """Number of networks with different initial weights, whose scores are averaged."""
     seed: int = 0
+    """Seed of weights and order."""

@@ -27,6 +27,7 @@ class Decision(Config):
     """
 
     term: str
+    """Text of the source term."""
     code: str = ""
     """Code of the term in its source."""
     context: str = ""
@@ -50,6 +51,7 @@ class Decision(Config):
     time: str = ""
     """When it was decided, in UTC: ``2026-11-24T09:30:00Z``, or the date only."""
     comment: str = ""
+    """Remark of the author."""
     probability: Ratio | None = None
     """Probability that the mapping is right."""
     store: str = ""

@@ -51,7 +51,9 @@ class MappingRun:
     """One mapping of a table, as its outputs need it."""
 
     kb: KnowledgeBase
+    """Knowledge base that terms are mapped to."""
     ids: ConceptIds
+    """Ids in the form that is written."""
     k: int = 3
     """Maximum concepts given for a term."""
     source: str = "source"
@@ -61,7 +63,9 @@ class MappingRun:
     is_standard: bool = False
     """Whether the terms are mapped to standard concepts of OMOP."""
     justification: str = "LexicalMatching"
+    """Justification of the rows, a term of SEMAPV."""
     time: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """Time of the mapping, written into the rows."""
 
     @property
     def store(self) -> str:

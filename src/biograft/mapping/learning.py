@@ -79,8 +79,11 @@ class LearningReport:
     """Result of learning."""
 
     n_approved: int
+    """Number of approved suggestions."""
     n_rejected: int
+    """Number of rejected suggestions."""
     n_nil: int
+    """Number of terms that reviewers found no concept for."""
     n_unknown: int
     """Decisions on concepts that the knowledge base does not have."""
     weight: float
@@ -96,6 +99,7 @@ class LearningReport:
     interval: tuple[float, float] = (0.0, 0.0)
     """95 % interval of the gain of all that is applied, over terms."""
     parts: tuple[LearnedPart, ...] = ()
+    """What was learned, with its gain."""
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain values."""

@@ -70,9 +70,11 @@ class ConceptMatch(NamedTuple):
     relation: str
     """``exact`` or ``broad``: the target is broader."""
     confidence: float
+    """Probability that the match is right, from 0 to 1."""
     names: tuple[str, str] = ("", "")
     """The names of both that are most alike."""
     justification: str = "LexicalMatching"
+    """Justification, a term of SEMAPV."""
 
 
 @dataclass(slots=True)

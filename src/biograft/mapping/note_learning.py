@@ -58,7 +58,9 @@ class FormLearningReport:
     """What was learned from annotated text, and what it is worth."""
 
     n_documents: int
+    """Number of annotated documents."""
     n_mentions: int
+    """Number of their mentions."""
     n_unknown: int
     """Marked mentions whose concept the knowledge base does not have."""
     n_forms: int = 0
@@ -66,11 +68,13 @@ class FormLearningReport:
     n_no_mention: int = 0
     """Forms that are no mention."""
     is_applied: bool = False
+    """Whether the forms were added to the index."""
     f1_before: float = 0.0
     """F1 of spans with their concepts, in percent, without what is learned."""
     f1_after: float = 0.0
     """The same with it: each document by what was learned from the others."""
     gain: float = 0.0
+    """F1 with what is learned less that without, in percentage points."""
     interval: tuple[float, float] = (0.0, 0.0)
     """95 % interval of the gain, over documents."""
     thresholds: tuple[float, float] = (0.0, 1.0)
@@ -78,11 +82,13 @@ class FormLearningReport:
     statuses: StatusLearning | None = None
     """What was learned about statuses; None where no mention has one."""
     forms: tuple[LearnedForm, ...] = field(default=(), repr=False)
+    """Learned texts, each with its concept."""
     detector: LearnedDetector | None = field(default=None, repr=False)
     """None: none was learned, or it does not gain."""
     detector_gain: float = 0.0
     """F1 with the detector less that with learned forms alone, where these are applied."""
     detector_interval: tuple[float, float] = (0.0, 0.0)
+    """95 % interval of the gain of the detector, over documents."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values, without what was learned."""

@@ -81,9 +81,13 @@ class SuggestedConcept:
     """A concept that a term may mean."""
 
     concept: str
+    """Id of the concept."""
     name: str = ""
+    """Its preferred name."""
     score: float | None = None
+    """Score of the linker; None if the mapping has none."""
     probability: float | None = None
+    """Probability that it is right; None without a calibration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +95,15 @@ class ReviewTerm:
     """A term to be reviewed, as a mapping has it."""
 
     text: str
+    """The term as its source has it."""
     code: str = ""
+    """Its code in the source; empty if it has none."""
     context: str = ""
     """Further columns that belong to the term, such as ``unit: mg/dL``."""
     frequency: int = 1
+    """Number of rows of the source with the term."""
     flag: str = ""
+    """Reason why the suggestion needs care; empty: none."""
     candidates: tuple[SuggestedConcept, ...] = ()
     """Best first."""
     part: str = ""
@@ -206,12 +214,17 @@ class ReviewItem:
     """A term of a queue, with its suggestion and its decision."""
 
     id: int
+    """Number of the term in the queue."""
     queue: str
+    """Name of the queue."""
     version: int
     """Counts the changes; who decides names the version that was seen."""
     term: ReviewTerm
+    """The term with its suggestions."""
     state: TermState
+    """Decision so far, and who made it."""
     updated_at: str
+    """Time of the last change, ISO 8601 in UTC."""
     is_blind: bool = False
     """Whether the second reviewer does not see what the first decided."""
 
@@ -270,16 +283,21 @@ class TermDecision:
     """A reviewer's decision about a term."""
 
     term_id: int
+    """Number of the term in the queue."""
     action: str
+    """The decision: ``approve``, ``reject`` or ``nil``."""
     reviewer: str
+    """Name of the reviewer."""
     version: int | None = None
     """The version that was seen; None decides about what is there now."""
     concept: str | None = None
     """None means the suggestion, or what was proposed."""
     name: str | None = None
+    """New name to add; None: none."""
     relation: str = ""
     """Empty means exact, or what was proposed."""
     comment: str = ""
+    """Remark of the reviewer."""
     time: str = ""
     """When it was decided, of a decision that was made elsewhere; empty: now."""
 
@@ -360,7 +378,9 @@ class BulkResult:
     """Result of a bulk decision."""
 
     batch: str
+    """Id by which the decision can be undone."""
     n_changed: int
+    """Number of terms that changed."""
     skipped: tuple[tuple[int, str], ...] = ()
     """Ids of terms that were left as they are, and why."""
 

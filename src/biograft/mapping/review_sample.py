@@ -43,6 +43,7 @@ class ReviewSample:
     n_sample: int
     """Terms of the sample, checked or not."""
     n_checked: int
+    """Number of sampled terms with a decision."""
     n_wrong: int
     """Suggestions of the sample that were wrong."""
     interval: tuple[float, float] | None

@@ -34,7 +34,9 @@ class ReviewAgreement:
     """Agreement of the reviewers of a queue."""
 
     queue: str
+    """Name of the queue."""
     pairs: tuple[PairAgreement, ...]
+    """Agreement of each two reviewers."""
     disagreements: tuple[tuple[str, str, ReviewEvent, ReviewEvent], ...]
     """Text and status of each term with two different opinions, and these."""
 

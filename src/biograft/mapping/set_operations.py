@@ -30,7 +30,9 @@ class SetReport:
     """A set that was made of others, and how many rows became what."""
 
     result: MappingSet
+    """The resulting set."""
     counts: Mapping[str, int] = field(default_factory=dict)
+    """Number of rows by what happened to them."""
 
     def to_json(self) -> dict[str, int]:
         """Return the counts."""
@@ -238,9 +240,13 @@ class SetDiff:
     """What one set says and another does not."""
 
     added: Sequence[MappingRow]
+    """Rows of the second set only."""
     removed: Sequence[MappingRow]
+    """Rows of the first set only."""
     changed: Sequence[ChangedMapping]
+    """Rows of both with other values."""
     n_same: int
+    """Number of equal rows."""
 
 
 def diff_sets(old: MappingSet, new: MappingSet) -> SetDiff:
@@ -284,6 +290,7 @@ class MappingConflict(NamedTuple):
     subject: str
     """CURIE of the subject, or of the object that several subjects share."""
     rows: tuple[MappingRow, ...]
+    """The mappings that contradict each other."""
 
 
 CONFLICTS: Mapping[str, str] = {

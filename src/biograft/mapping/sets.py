@@ -61,9 +61,11 @@ class MappingSet(Shown):
     """
 
     rows: Sequence[MappingRow] = ()
+    """The mappings."""
     id: str = ""
     """IRI of the set; empty: one that is made from its content."""
     license: str = UNSPECIFIED_LICENSE
+    """Licence of the set, as a URL."""
     prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Namespaces of prefixes; others are looked up among the known ones."""
     slots: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -35,7 +35,9 @@ class StandardTarget:
     """A standard concept that a concept is, or leads to."""
 
     concept: str
+    """Id of the standard concept."""
     name: str
+    """Its preferred name."""
     through: str = ""
     """The concepts that led to it, and by which relation; empty: the concept itself."""
     mapping_type: str = MAPS_TO

@@ -85,8 +85,11 @@ class SourceTerm:
     """A term of a source, with its code there and the number of rows that have it."""
 
     text: str
+    """The term as its source has it."""
     code: str = ""
+    """Its code in the source; empty if it has none."""
     frequency: int = 1
+    """Number of rows with the term."""
     context: tuple[tuple[str, str], ...] = ()
     """Further columns that belong to the term, with their values."""
 
@@ -101,6 +104,7 @@ class TermMapping(Shown):
     """A term and the concept it is mapped to."""
 
     term: SourceTerm
+    """The term of the source."""
     concept: str | None
     """Id of the concept; None means NIL."""
     name: str | None
@@ -108,6 +112,7 @@ class TermMapping(Shown):
     score: float | None
     """Score of the best candidate, also where it is no answer."""
     probability: float | None
+    """Probability that the concept is right; None without a calibration."""
     flag: str = ""
     """``exact``: equals a name of the concept, in any spelling; ``short``: equals a short form of
     it; ``wording``: the clinical lexicon lists it; ``part``: a part of the term equals one;

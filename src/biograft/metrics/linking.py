@@ -55,10 +55,15 @@ class Judgements:
     """
 
     right: Values  # (queries, depth)
+    """Probability that the query is right within each cut-off, (queries, k)."""
     recall: Values  # (queries, depth)
+    """Recall of the query within each cut-off, (queries, k)."""
     nil: Flags  # (queries,): the gold answer is that no concept fits
+    """Whether the gold standard has no concept for the query."""
     answered_nil: Flags  # (queries,)
+    """Whether the answer was that no concept fits."""
     probability: Values  # (queries,): of the first answer; nan if it has none, 0 without answer
+    """Probability of the first answer; NaN without one."""
     documents: tuple[str, ...]
     """The document of each query; a bootstrap resamples documents."""
 
@@ -94,8 +99,11 @@ class Measure:
     """
 
     of_each: Callable[[Judgements, int], Values] | None = None
+    """Function that gives the value of each query; None for a metric of all queries."""
     of_all: Callable[[Judgements, int], float] | None = None
+    """Function that gives the value of all queries together; None for a mean."""
     has_cutoff: bool = False
+    """Whether the name of the metric has a cut-off, as in ``acc@5``."""
 
 
 METRICS: Registry[Measure] = Registry(
@@ -121,7 +129,9 @@ class Metric:
     """A metric of the registry, with its cut-off where it has one."""
 
     name: str
+    """Name without the cut-off, as ``acc``."""
     cutoff: int = 0
+    """Number of answers that count; 0 where the metric has none."""
 
     @classmethod
     def parse(cls, text: str) -> Metric:
@@ -177,8 +187,11 @@ class RankedAnswer(NamedTuple):
     """A ranked name or concept: its concept, all ids of that, its score."""
 
     concept: str
+    """Id of the concept."""
     ids: Ids
+    """All ids of the concept, any of which the gold standard may use."""
     score: float
+    """Score; equal scores are a tie."""
 
 
 def split_composite(text: str) -> tuple[str, ...]:
@@ -408,6 +421,7 @@ class Bin:
     low: float
     high: float
     n: int
+    """Number of answers in the bin."""
     probability: float
     """Mean probability of its answers."""
     accuracy: float

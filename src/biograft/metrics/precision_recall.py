@@ -18,8 +18,11 @@ class Counts:
     """
 
     right: int = 0
+    """Number of right answers."""
     wrong: int = 0
+    """Number of wrong answers."""
     missed: int = 0
+    """Number of gold items without an answer."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
@@ -82,6 +85,7 @@ class ClassReport:
     """The counts of each class."""
 
     classes: Mapping[str, Counts]
+    """Right, wrong and missed items by class."""
 
     @property
     def micro(self) -> Counts:
@@ -172,9 +176,13 @@ class ConceptSpan:
     """A span of a document and its concepts; without concepts: NIL."""
 
     document: str
+    """Id of the document."""
     start: int
+    """Character offset of its first character."""
     end: int
+    """Character offset behind its last character."""
     concepts: frozenset[str] = frozenset()
+    """Ids of the concepts; empty for NIL."""
 
 
 def mention_counts(

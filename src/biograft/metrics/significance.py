@@ -35,7 +35,9 @@ class Interval:
     """A confidence interval."""
 
     low: float
+    """Lower bound."""
     high: float
+    """Upper bound."""
 
     def to_json(self) -> list[float]:
         """Return both bounds in percent."""
@@ -47,7 +49,9 @@ class Difference:
     """The difference of two runs, with its interval and p-value."""
 
     difference: float
+    """Mean of the second run minus that of the first."""
     interval: Interval
+    """Bootstrap interval of the difference."""
     p: float
     """Two-sided p-value."""
 
@@ -316,9 +320,13 @@ class TTest:
     """A difference of means with its t statistic and p-value."""
 
     difference: float
+    """Difference of the means."""
     t: float
+    """The t statistic."""
     degrees: float
+    """Degrees of freedom."""
     p: float
+    """Two-sided p-value."""
 
 
 def one_sample_t(values: Sequence[float], mean: float) -> TTest:
@@ -412,9 +420,13 @@ class EffectSize:
     """A measured effect: above 0 where it is as claimed; its 95 % interval and two-sided p."""
 
     effect: float
+    """The effect, in the unit of the metric."""
     low: float
+    """Lower bound of the interval."""
     high: float
+    """Upper bound of the interval."""
     p: float
+    """Two-sided p-value."""
 
     @property
     def standard_error(self) -> float:

@@ -68,6 +68,7 @@ class EntityMemoryConfig(KnowledgeLayerConfig):
     implementation: ClassVar[str] = "biograft.models.knowledge.layers:EntityMemory"
 
     after: Annotated[int, AtLeast(0)] = 8
+    """Number of encoder layers before the memory."""
     n_nearest: Annotated[int, AtLeast(1)] = 100
     n_probed: Annotated[int, AtLeast(0)] = 0
     max_mentions: Annotated[int, AtLeast(0)] = 0

@@ -58,18 +58,23 @@ class ModelCard:
     sources: tuple[Mapping[str, Any], ...] = field(default=())
     """The sources of the knowledge base, as its manifest lists them."""
     languages: Sequence[str] = ()
+    """Languages of the training texts."""
     data_sets: Mapping[str, str] = field(default_factory=dict)
     """The name of the data of each split: train, dev, test."""
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What the saved weights reach on each split, 0 to 1, by metric."""
     title: str = "Encoder of medical names"
+    """Heading of the card."""
     use: str = ""
     """How to load the model, as Markdown."""
     about_metrics: str = _MEASURE
+    """Explanation of the metrics."""
     library: str = "sentence-transformers"
+    """Library that loads the model, as the hub names it."""
     pipeline: str = "sentence-similarity"
     """The task of the hub, which chooses its widget."""
     tags: Sequence[str] = ("entity-linking", "feature-extraction")
+    """Tags on the hub."""
 
     @property
     def base_name(self) -> str:

@@ -63,7 +63,9 @@ class NewBert(ModelSize):
     """The kinds of streams that it can be trained on."""
 
     layers: Positive = 4
+    """Number of layers."""
     max_length: Annotated[int, AtLeast(8)] = 512
+    """Largest number of tokens of a text."""
     lower: bool = True
     informed: bool = False
 
@@ -98,5 +100,6 @@ class NewDecoder(Config):
     """
 
     layers: Positive = 2
+    """Number of layers."""
     max_length: Annotated[int, AtLeast(8)] = 128
     seed: Annotated[int, AtLeast(0)] = 0

@@ -25,8 +25,11 @@ class ApiKey(Config):
     """The owner of a key, what the owner may do, and the hash of the key."""
 
     name: str
+    """Name of the owner."""
     role: Annotated[str, Choice(*ROLES)]
+    """What the owner may do."""
     sha256: str
+    """SHA-256 of the key, in hexadecimal; the key itself is not stored."""
 
     def allows(self, role: str) -> bool:
         """Return whether the key allows what a role may do.

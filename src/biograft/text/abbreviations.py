@@ -70,11 +70,17 @@ class Abbreviation:
     """A short form and its long form, with their offsets in the text."""
 
     short: str
+    """The short form."""
     long: str
+    """The long form."""
     short_start: int
+    """Character offset of the short form's first character."""
     short_end: int
+    """Character offset behind its last character."""
     long_start: int
+    """Character offset of the long form's first character."""
     long_end: int
+    """Character offset behind its last character."""
 
 
 def find_abbreviations(text: str, is_name: IsName | None = None) -> list[Abbreviation]:

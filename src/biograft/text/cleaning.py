@@ -72,9 +72,13 @@ class CleaningConfig(Config):
     """Characters to remove, and bounds of document length."""
 
     html: bool = True
+    """Remove HTML tags and decode entities."""
     urls: bool = True
+    """Remove web addresses."""
     emails: bool = True
+    """Remove e-mail addresses."""
     symbols: bool = True
+    """Remove characters other than letters, digits, punctuation and mathematical symbols."""
     min_length: Annotated[
         int,
         AtLeast(0),

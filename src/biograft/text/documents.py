@@ -66,11 +66,17 @@ class Document(Shown):
     """A text with its mentions and relations."""
 
     id: str
+    """Id of the document."""
     text: str
+    """Its text, which the offsets refer to."""
     mentions: tuple[Mention, ...] = ()
+    """Annotated mentions."""
     language: str = ""
+    """``en`` or ``zh``; empty: decided by the script."""
     relations: tuple[Relation, ...] = ()
+    """Annotated relations of mentions."""
     passages: tuple[Passage, ...] = ()
+    """Parts such as title and abstract."""
 
     def _repr_html_(self) -> str:
         marks = [

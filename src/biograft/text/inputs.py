@@ -114,7 +114,9 @@ class Inputs:
     """
 
     paths: Sequence[str | Path]
+    """Files, folders, archives, or ``-`` for standard input."""
     config: InputConfig = field(default_factory=InputConfig)
+    """Format, columns and encoding."""
     log: ReadLog = field(default_factory=lambda: ReadLog(Path("input")))
     skipped: list[InputError] = field(default_factory=list)
     """The errors of the files that were left out."""

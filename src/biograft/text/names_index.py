@@ -442,9 +442,13 @@ class NameMatch(NamedTuple):
     """A span of text that matches names, with their rows in the store's table of names."""
 
     start: int
+    """Character offset of its first character."""
     end: int
+    """Character offset behind its last character."""
     text: str
+    """The text as written."""
     name_rows: tuple[int, ...]
+    """Rows of the names that it matches."""
 
 
 class PatternMatches(NamedTuple):

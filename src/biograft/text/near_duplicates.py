@@ -40,6 +40,7 @@ class NearDuplicateConfig(Config):
 
     n: Annotated[int, AtLeast(1)] = 8
     min_overlap: Annotated[float, Range(above=0, max=1)] = 0.6
+    """Share of n-grams that two near-duplicates have in common, from 0 to 1."""
 
 
 class NearDuplicates:

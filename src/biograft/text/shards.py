@@ -53,9 +53,13 @@ class LinkedSpan(NamedTuple):
     """A span of text and the concept it is linked to."""
 
     start: int
+    """Character offset of its first character."""
     end: int
+    """Character offset behind its last character."""
     concept: str
+    """Id of the concept."""
     score: float
+    """Score of the linking, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +67,13 @@ class AnnotatedDocument:
     """A text and its linked spans, which are disjoint and sorted."""
 
     id: str
+    """Id of the document."""
     text: str
+    """Its text, which the offsets refer to."""
     spans: tuple[LinkedSpan, ...] = ()
+    """Linked spans."""
     language: str = ""
+    """Language of the text; empty if unknown."""
 
 
 def shard_path(folder: Path, index: int) -> Path:

@@ -465,7 +465,9 @@ class Spans(NamedTuple):
     document: Ints
     """Index of the document."""
     start: Ints
+    """Character offset of each span's first character."""
     end: Ints
+    """Character offset behind its last character."""
 
     def take(self, rows: Ints | Flags) -> Spans:
         """Return the spans of some rows."""

@@ -42,8 +42,11 @@ class Cursor:
     """The position of a run: updates made, and the next batch to read."""
 
     step: int = 0
+    """Number of updates that were made."""
     epoch: int = 0
+    """Number of the epoch, from 0."""
     position: int = 0
+    """Number of the next batch in the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,11 @@ class TrainingState:
     """State that a checkpoint saves and restores, besides the cursor."""
 
     model: nn.Module
+    """Model with the weights."""
     optimiser: torch.optim.Optimizer
+    """Optimiser with its moments."""
     scaler: torch.amp.GradScaler
+    """Loss scaling of fp16."""
     accumulate: int = 1
     """Batches of an update; a cursor counts batches."""
 

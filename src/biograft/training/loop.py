@@ -67,7 +67,9 @@ class Task(Generic[Batch]):
     """
 
     model: nn.Module
+    """Model to train."""
     source: BatchSource[Batch]
+    """Source of the batches."""
     compute_loss: Callable[..., tuple[Tensor, dict[str, float]]]
     """Takes model and batch, and multipliers by name where there are ``counts``."""
     counts: Callable[[Batch], Mapping[str, int]] | None = None
@@ -388,13 +390,19 @@ class TrainingResult(Shown):
     """The result of a training session."""
 
     step: int
+    """Number of updates so far."""
     n_steps: int
+    """Number of updates of the whole training."""
     batch: BatchPlan
+    """Division of the batch."""
     loss: float | None
     """The loss of the last update, also if an earlier session made it; None without one."""
     seconds: float
+    """Duration of this session."""
     checkpoint: Path
+    """Folder of the last checkpoint."""
     evaluation: dict[str, Any] | None
+    """Metrics of the last evaluation; None without one."""
 
     @property
     def finished(self) -> bool:

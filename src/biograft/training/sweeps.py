@@ -44,8 +44,11 @@ class SweepResult(Shown):
     """The runs of a sweep: the values and the dev score of each."""
 
     folder: Path
+    """Folder of the sweep."""
     metric: str
+    """Name of the dev score."""
     rows: Sequence[Mapping[str, Any]]
+    """Values, score and folder of each run."""
     best: Mapping[str, Any]
     """The row with the highest dev score; the first of several."""
     test: float | None = None

@@ -73,8 +73,11 @@ class Tables(NamedTuple):
     """The vectors and projections of a model."""
 
     entity: Array  # (entities, dim)
+    """Vectors of entities, a row each."""
     relation: Array  # (relations, width)
+    """Vectors of relations, a row each."""
     projection: Array  # (relations, dim, width); without relations for TransE
+    """Projection matrices of relations (TransR); empty for other models."""
 
 
 def table_shapes(

@@ -204,7 +204,9 @@ class LinkPrediction:
     """Result of link prediction: the ranks of true entities, by side."""
 
     counts: dict[str, RankCounts]
+    """Number of better and equal candidates of each triple, by the side that was replaced."""
     n_candidates: int
+    """Number of entities that each true one is ranked against."""
 
     def ranks(self, side: str = "both", ties: str = "realistic") -> Ranks:
         """Return ranks from 1; for ``both`` those of tails, then those of heads.

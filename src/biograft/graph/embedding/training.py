@@ -98,6 +98,7 @@ class EmbeddingExecution:
     device: str = "cpu"
     announce: Callable[[TrainingEstimate], None] | None = None
     progress: Progress | None = None
+    """Receives the progress; default: no report."""
 
     def __post_init__(self) -> None:
         check_choice("device", self.device, DEVICES)
@@ -258,8 +259,11 @@ class EmbeddingResult:
     """Result of a training: folder, sizes and final state."""
 
     folder: Path
+    """Folder with the vectors."""
     n_triples: dict[str, int]
+    """Number of triples by split."""
     run: EmbeddingRun
+    """State at the end: vectors, losses and best epoch."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the results as plain values."""

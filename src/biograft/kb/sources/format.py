@@ -42,7 +42,9 @@ class Block:
     """
 
     record: type[Record]
+    """Type of the records."""
     frame: pl.DataFrame
+    """The records, a row each."""
 
 
 Item: TypeAlias = Record | Block
@@ -59,8 +61,10 @@ class SourceConfig:
     """A file or folder to read, with its settings; an empty filter keeps everything."""
 
     path: Path
+    """File or folder."""
     format: Annotated[str, Option("Format of the sources; default: detect.", metavar="F")] = ""
     languages: KeptLanguages = ()
+    """Codes of the languages to keep, as ``en``; empty: all."""
     vocabularies: Annotated[
         tuple[str, ...], Option("Keep these vocabularies (UMLS SAB).", "--sab", "MSH,...")
     ] = ()
@@ -127,6 +131,7 @@ class Probe:
     """The beginning of a file, or the names in a folder, by which a format is recognised."""
 
     path: Path
+    """The file or folder."""
     head: bytes
     """The first bytes of the (decompressed) file; empty for a folder."""
     members: frozenset[str] = frozenset()
@@ -169,7 +174,9 @@ class Format:
     """A format of ontology files; each reader module defines one."""
 
     recognise: Callable[[Probe], bool]
+    """Returns True for a file or folder in the format."""
     read: Callable[[SourceConfig, ReadLog], Iterator[Item]]
+    """Yields the records of a file or folder."""
     languages_inside: bool = True
     """Whether one file may hold names in several languages."""
     tabular: bool = False

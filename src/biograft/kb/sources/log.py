@@ -23,8 +23,11 @@ class RejectionExample:
     """A rejected record: its file, line and text."""
 
     path: str
+    """File of the record."""
     line: int
+    """Line of the record, from 1."""
     text: str
+    """Beginning of the record."""
 
 
 @dataclass
@@ -32,7 +35,9 @@ class Rejections:
     """Counts by reason, with the first examples of each reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
+    """Number of records by reason."""
     examples: dict[str, list[RejectionExample]] = field(default_factory=dict)
+    """First records of each reason."""
 
     def add(self, reason: str, example: RejectionExample | None = None, n: int = 1) -> None:
         """Count rejected rows, keeping the example if it is among the first.

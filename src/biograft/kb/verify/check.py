@@ -37,16 +37,23 @@ class IdFinding:
     """What is wrong with an id or its label, where, and what is right."""
 
     path: str
+    """File with the id."""
     line: int
+    """Line of the id, from 1."""
     column: int
+    """Column of the id, from 1."""
     cell: str
     """Cell of a workbook, in place of line and column."""
     id: str
+    """The id as written."""
     label: str
+    """The label as written; empty if there is none."""
     status: Status
+    """Kind of the fault."""
     level: str
     """``error`` or ``warning``."""
     message: str
+    """Sentence for the user."""
     concept: str = ""
     """Id of the concept that has the id."""
     name: str = ""
@@ -54,6 +61,7 @@ class IdFinding:
     suggestions: tuple[str, ...] = ()
     """Ids that may be meant, the best first."""
     fixed: bool = False
+    """Whether the file was corrected."""
 
     @property
     def place(self) -> str:
@@ -77,9 +85,13 @@ class Verification:
     """What was verified so far: how many pairs, and of which status."""
 
     n_files: int = 0
+    """Number of files."""
     n_pairs: int = 0
+    """Number of ids, with or without a label."""
     counts: Counter[Status] = field(default_factory=Counter)
+    """Number of ids by status."""
     n_fixed: int = 0
+    """Number of ids and labels that were corrected."""
 
     def n(self, level: str) -> int:
         """Return the number of findings of a level.

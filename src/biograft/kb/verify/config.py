@@ -39,7 +39,9 @@ class VerifyConfig(Config):
         Option("Ids must be one of these concepts, or below one.", metavar="ID,..."),
     ] = ()
     value_set: ValueSetOption = ""
+    """Value set to which every id must belong; empty: any concept."""
     name_language: NameLanguage = ""
+    """Language of the labels; empty: any."""
     encoding: Annotated[str, Option("Encoding of the files.", metavar="NAME")] = "utf-8"
 
     def __post_init__(self) -> None:

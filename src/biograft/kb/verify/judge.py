@@ -53,11 +53,13 @@ class Judgement(NamedTuple):
     """What is known of an id with a label, and what is right instead."""
 
     status: Status
+    """Kind of the fault, or ``ok``."""
     row: int | None = None
     """The concept that has the id; None: there is none, or it is retired."""
     others: tuple[str, ...] = ()
     """Ids of other concepts that have the label as a name."""
     replacement: Replacement | None = None
+    """Successors of a retired id; None if none is known."""
     label: str = ""
     """The right spelling of a misspelt label."""
 
@@ -78,6 +80,7 @@ class Verifier:
     """
 
     kb: KnowledgeBase
+    """Knowledge base with the ids."""
     vocabularies: Sequence[str] = ()
     """Vocabularies that ids must be of; none: any."""
     below: Sequence[str] = ()

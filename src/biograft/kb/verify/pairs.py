@@ -38,13 +38,17 @@ class Pair(NamedTuple):
     """An id as a file has it, its label, and where both stand."""
 
     id: str
+    """The id as written."""
     label: str = ""
+    """Its label; empty if there is none."""
     start: int = -1
     """Offset of the id in the text; -1: of a workbook, which has rows and columns instead."""
     end: int = -1
+    """Offset behind the id; -1 if unknown."""
     label_start: int = -1
     """Offset of the label in the text; -1: none that can be rewritten."""
     label_end: int = -1
+    """Offset behind the label; -1 if unknown."""
     row: int = 0
     """Row of a workbook."""
     column: str = ""
@@ -66,8 +70,11 @@ class SourceText:
     """A file that is verified: its text and its format."""
 
     path: Path
+    """The file."""
     format: str
+    """Format by which ids are found in it."""
     text: str = ""
+    """Its content."""
     sheets: tuple[str, ...] = ()
     """Sheets of a workbook, which has no text."""
 

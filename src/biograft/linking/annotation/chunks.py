@@ -33,6 +33,7 @@ class AnnotationReport:
     cleaned: Counter[str] = field(default_factory=Counter)
     """Changes by cleaning step."""
     rejected: Rejections = field(default_factory=Rejections)
+    """Documents that could not be read: counts by reason, and examples."""
 
     @property
     def n_rejected(self) -> int:

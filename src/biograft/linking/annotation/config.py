@@ -48,10 +48,12 @@ class AnnotationConfig(Config):
         ),
     ] = 0
     index: Index = None
+    """Index that disambiguates and ranks; None: names of the knowledge base alone."""
     abbreviations: Annotated[
         bool, Option("Link abbreviations that the document defines by their long form.")
     ] = True
     stop_words: StopWords = ()
+    """Names that are no mentions in text."""
     cleaning: CleaningConfig | None = field(default_factory=CleaningConfig)
     """Cleaning of the text; None leaves it unchanged."""
 

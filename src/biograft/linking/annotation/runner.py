@@ -176,9 +176,11 @@ class ExecutionConfig(Config):
     """Execution of an annotation; only ``chunk_bytes`` affects the result."""
 
     engine: Annotated[str, Choice(*ENGINES)] = "local"
+    """Runs the shards: ``local`` processes or ``ray``."""
     workers: Annotated[int, AtLeast(0)] = 0
     """Number of processes; 0: one per core."""
     resume: bool = False
+    """Continue a run that was interrupted."""
     reading: InputConfig = field(default_factory=lambda: InputConfig(lines=True))
     """Options for reading files; a line of plain text is a document."""
     chunk_bytes: Annotated[int, AtLeast(1)] = CHUNK_BYTES

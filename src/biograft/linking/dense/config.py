@@ -42,6 +42,7 @@ class DenseConfig(Config):
         False
     )
     languages: Languages = ()
+    """Languages of the names to index; empty: all."""
     batch_size: Annotated[int, AtLeast(1)] = 64
     """Number of names of usual length encoded at once."""
     precision: str = "auto"

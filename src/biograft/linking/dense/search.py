@@ -427,7 +427,9 @@ class RowHits(NamedTuple):
     """The best rows of each query, best first."""
 
     rows: Rows  # (queries, k), -1 where there are fewer
+    """Row numbers, (queries, k), padded with -1."""
     scores: Vectors  # (queries, k), -inf where there are fewer
+    """Similarity of each row."""
 
 
 class ExactSearch:

@@ -75,7 +75,9 @@ class LexicalConfig:
     """Settings of normalisation, and of the names that are indexed."""
 
     steps: str = str(DEFAULT_STEPS)
+    """Steps of normalisation, in order."""
     languages: tuple[str, ...] = ()
+    """Languages of the names to index; empty: all."""
     synonym_substitution: bool = True
     """Also look up variants of a text with words replaced by synonyms learned from the store."""
 

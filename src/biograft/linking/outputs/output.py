@@ -111,9 +111,13 @@ class OutputRun:
     """One use of an output: its settings, and counts of what it could not hold."""
 
     kb: KnowledgeBase
+    """Knowledge base of the answers."""
     ids: ConceptIds
+    """Ids in the form that is written."""
     config: OutputConfig = field(default_factory=OutputConfig)
+    """Settings of the output."""
     losses: Counter[str] = field(default_factory=Counter)
+    """Number of items that the format could not hold, by reason."""
     time: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When the documents are linked."""
     state: dict[str, Any] = field(default_factory=dict)
@@ -121,6 +125,7 @@ class OutputRun:
     be killed (:mod:`biograft.linking.outputs.unfinished`). Documents that a run before has written
     come again without their mentions, while ``replayed`` is true."""
     work: UnfinishedOutput | None = None
+    """Output that an interrupted run left; None: a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +133,7 @@ class Output:
     """An output; text is made in chunks, other content is written to a file or folder."""
 
     chunks: Callable[[Documents, OutputRun], Iterator[str]] | None = None
+    """Yields the text of documents in chunks; None for an output that is no text."""
     write: Callable[[Documents, OutputRun, Path, bool], None] | None = None
     """Writes to a path; the last argument allows overwriting."""
     needs: str = ""

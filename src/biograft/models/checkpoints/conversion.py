@@ -109,12 +109,17 @@ class ImportReport:
     """The result of an import."""
 
     checkpoint: str
+    """Folder that was written."""
     layout: str
+    """Name of the published layout."""
     n_weights: int
+    """Number of weights that were read."""
     facts: Mapping[str, Any]
     """Sizes and properties of the model."""
     summary: str
+    """One line about the model."""
     notes: tuple[str, ...]
+    """Remarks for the user."""
     left_out: tuple[str, ...]
     """Names of weights that the model does not have."""
 

@@ -392,7 +392,9 @@ class GeneratedNames(NamedTuple):
     """The generated names of each mention, best first."""
 
     sequences: Ints  # (mentions, beams): indices in the trie, -1 where there are fewer
+    """Indices in the trie, (mentions, beams); -1 as padding."""
     scores: Scores  # (mentions, beams): -inf where there are fewer
+    """Score of each name."""
 
 
 @torch.inference_mode()

@@ -20,6 +20,7 @@ class BeamConfig(Config):
     """
 
     beams: Annotated[int, AtLeast(1)] = 5
+    """Number of hypotheses kept at each step."""
     renormalise: bool = False
     length_penalty: Annotated[float, Range()] = 1.0
     published: bool = False

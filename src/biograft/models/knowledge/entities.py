@@ -28,7 +28,9 @@ class TableEntity:
     """The entity of a row of the table."""
 
     id: str
+    """Id of the concept."""
     name: str = ""
+    """Its preferred name; empty if unknown."""
     names: tuple[str, ...] = ()
     """The names that are searched in texts."""
 

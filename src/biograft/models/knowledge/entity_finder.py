@@ -31,8 +31,11 @@ class EntityMention(NamedTuple):
     """A mention of an entity: first and last token, and the row of the entity."""
 
     first: int
+    """Index of the first token."""
     last: int
+    """Index of the last token."""
     row: int
+    """Row of the entity in the table."""
 
 
 class EntityMentions(Protocol):

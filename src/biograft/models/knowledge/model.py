@@ -45,15 +45,23 @@ class KnowledgeBertOutput(ModelOutput):
     """The outputs of a forward pass; tensors as in ``Knowledge``."""
 
     last_hidden_state: Tensor | None = None
+    """States of the tokens, (texts, tokens, width)."""
     text_states: Tensor | None = None
     """(sequences, length, width): the states of the text-only layers."""
     detection_scores: Tensor | None = None
+    """Scores of the tags that mark mentions."""
     mentions: Tensor | None = None
+    """Text, first and last token of each mention."""
     queries: Tensor | None = None
+    """Mentions in the space of entities."""
     candidates: Tensor | None = None
+    """Rows of the nearest entities of each mention."""
     entity_weights: Tensor | None = None
+    """Weight of each candidate."""
     neighbours: Tensor | None = None
+    """Rows of the neighbours of each mention's entity."""
     neighbour_weights: Tensor | None = None
+    """Attention to each neighbour."""
     logits: Tensor | None = None
     """(sequences, length, tokens): scores of the vocabulary, of a model with the token head."""
 

@@ -35,6 +35,7 @@ class ClassPrediction:
     labels: tuple[str, ...]
     """One class; in multi-label classification any number."""
     probabilities: tuple[float, ...]
+    """Probability of each class of the task, in order."""
 
     @property
     def label(self) -> str:

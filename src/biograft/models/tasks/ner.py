@@ -169,6 +169,7 @@ class Window:
     own: tuple[int, int]
     """The words of the text, end exclusive, whose tags are taken from this window."""
     tokens: tuple[int, ...]
+    """Ids of the tokens, with the special ones."""
     positions: tuple[int, ...]
     """The first token of each word."""
     tags: tuple[int, ...] = ()
@@ -282,7 +283,9 @@ class TagSet:
     """The tags of some entity types in a scheme, by index; 0 is outside."""
 
     types: tuple[str, ...]
+    """Entity types."""
     scheme: str
+    """Tagging scheme, as ``bio``."""
 
     @property
     def tags(self) -> tuple[str, ...]:

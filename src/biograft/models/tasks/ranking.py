@@ -33,6 +33,7 @@ class RankingPrediction:
     """The score of each candidate of a question, in their given order."""
 
     scores: tuple[float, ...]
+    """Scores, higher is better."""
 
     @property
     def order(self) -> tuple[int, ...]:

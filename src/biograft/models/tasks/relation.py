@@ -146,7 +146,9 @@ class RelationPrediction:
     """A predicted label with its probability."""
 
     label: str
+    """The most probable label."""
     probability: float
+    """Its probability."""
 
 
 class RelationModel(Predicting[RelationPrediction]):

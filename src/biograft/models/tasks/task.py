@@ -42,12 +42,19 @@ class TaskTraining(TrainingConfig):
     """
 
     epochs: Annotated[int, AtLeast(1)] = 60
+    """Largest number of passes over the training examples."""
     batch_size: Annotated[int, AtLeast(1)] = 16
+    """Examples of an update."""
     learning_rate: Annotated[float, Above(0)] = 3e-5
+    """Highest learning rate."""
     schedule: Annotated[str, Choice(*SCHEDULES)] = "linear"
+    """Course of the learning rate after the warm-up."""
     warmup_ratio: Ratio = 0.1
+    """Share of the updates over which the learning rate rises."""
     clip: Annotated[float, AtLeast(0)] = 1.0
+    """Bound on the norm of the gradient; 0: no bound."""
     save_every: Annotated[int, AtLeast(0)] = 0
+    """Updates between checkpoints; 0: after each epoch only."""
     patience: Annotated[int, AtLeast(0)] = 0
 
     def __post_init__(self) -> None:
@@ -91,8 +98,11 @@ class TaskDataConfig:
     """The files of the examples; paths are relative to the working directory."""
 
     train: tuple[str, ...] = ()
+    """Files to train on."""
     dev: tuple[str, ...] = ()
+    """Files to choose the best epoch on."""
     test: tuple[str, ...] = ()
+    """Files to evaluate the result on."""
     format: str = ""
     """Name of the format; empty: recognised by content."""
     has_splits: bool = False
@@ -131,7 +141,9 @@ class NerConfig(Config):
     """With ``spans``: find the relations between mentions, too; F1 then counts relations, by the
     spans of both mentions and the type."""
     dropout: Dropout = 0.1
+    """Dropout before the head."""
     training: TaskTraining = field(default_factory=TaskTraining)
+    """Epochs, batch and learning rate."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -144,7 +156,9 @@ class InferenceConfig(Config):
     """Configuration of natural language inference."""
 
     dropout: Dropout = 0.1
+    """Dropout before the head."""
     training: TaskTraining = field(default_factory=TaskTraining)
+    """Epochs, batch and learning rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +197,9 @@ class RankingConfig(Config):
     """``answered``: all questions with a correct answer; ``single``: those with exactly one, and
     wrong ones beside it. Applies to training and evaluation."""
     dropout: Dropout = 0.1
+    """Dropout before the head."""
     training: TaskTraining = field(default_factory=TaskTraining)
+    """Epochs, batch and learning rate."""
 
 
 ORDERS = ("text", "roles")
@@ -206,7 +222,9 @@ class RelationConfig(Config):
     """Whether both mentions stay in the text after their markers, for entity-aware models;
     otherwise markers replace them, as published."""
     dropout: Dropout = 0.1
+    """Dropout before the head."""
     training: TaskTraining = field(default_factory=TaskTraining)
+    """Epochs, batch and learning rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +232,9 @@ class TaskExamples:
     """The examples of some files, and the number of rejected rows by reason."""
 
     examples: Sequence[Any]
+    """Examples in the order of the files."""
     rejected: Mapping[str, int] = field(default_factory=Counter)
+    """Number of rejected rows by reason."""
     name: str = ""
     """Name of the data set, for model cards."""
     language: str = ""

@@ -60,8 +60,11 @@ class DocumentFormat:
     """
 
     recognise: Callable[[Probe], bool]
+    """Returns True for a file or folder in the format."""
     read: Callable[[Path, ReadLog], Iterator[Document]]
+    """Yields the documents of a file or folder."""
     write: Writer | None = None
+    """Writes documents to a path; None for a format that is only read."""
     holds: frozenset[Feature] = frozenset()
     steps: tuple[tuple[str, Step], ...] = ()
     unique_ids: bool = False
@@ -649,11 +652,15 @@ class Conversion:
     """The report of a conversion: what was read, rejected and lost."""
 
     source: str
+    """Format that was read."""
     target: str
+    """Format that was written."""
     counts: Counter[str]
     """Documents, mentions and relations that were read."""
     losses: Counter[str]
+    """Number of items that the target could not hold, by feature."""
     log: ReadLog
+    """Number of rejected records by reason, with examples."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""

@@ -87,6 +87,7 @@ class SegmentationConfig(Config):
         Path | None, Option("Reviewed cut points; default: count them again.", metavar="FILE")
     ] = None
     phrases: PhraseConfig = field(default_factory=PhraseConfig)
+    """Settings of mining phrases."""
     min_heads: Annotated[
         int,
         AtLeast(1),

@@ -432,10 +432,15 @@ class Phrase:
     """A phrase with its statistics."""
 
     text: str
+    """Text of the phrase."""
     count: int
+    """Number of occurrences."""
     cohesion: float
+    """Mutual information of its parts, at the weakest place."""
     left_entropy: float
+    """Entropy of the words before it."""
     right_entropy: float
+    """Entropy of the words behind it."""
     quality: float | None = None
     """The probability that it is a phrase, as learned from names; None without names."""
 

@@ -49,10 +49,15 @@ class CutPoint:
     """A character at which names are cut, with its statistics."""
 
     character: str
+    """The character."""
     side: str
+    """Side of the cut: before or after the character."""
     starts: int
+    """Number of segments that begin with the character."""
     ends: int
+    """Number of segments that end with the character."""
     ratio: float
+    """Share of its occurrences inside long names that are cuts."""
 
     @property
     def count(self) -> int:
@@ -159,7 +164,9 @@ class SegmentedEntity:
     """
 
     text: str
+    """Text of the entity."""
     segments: tuple[Offsets, ...]
+    """Offsets of the segments in the text."""
     adjective: Offsets
     """The part that modifies the head; ``(0, 0)`` in a short entity."""
     head: Offsets

@@ -110,11 +110,15 @@ class WordFinder(NamedTuple):
     """
 
     word_ends: Ints
+    """Offset behind each word in ``letters``."""
     letters: Codes
+    """Characters of all words, in one array."""
     masks: Uints
     """The set of the letters of each word, in 32 bits; 0 for a word that is not searched."""
     bucket_starts: Ints
+    """Offset of each bucket in ``buckets``."""
     buckets: Uints
+    """Numbers of the words, grouped by bucket."""
 
     @classmethod
     def build(cls, word_ends: Ints, letters: Codes) -> WordFinder:

@@ -32,9 +32,13 @@ class MisspeltMatch(NamedTuple):
     """A span of text that is a misspelt name, with the rows of the name in the store's table."""
 
     start: int
+    """Character offset of its first character."""
     end: int
+    """Character offset behind its last character."""
     text: str
+    """The text as written."""
     name_rows: tuple[int, ...]
+    """Rows of the names that are meant."""
     edits: int
     """Letters that are wrong, missing, too many or exchanged, and blanks."""
 

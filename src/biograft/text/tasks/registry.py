@@ -21,10 +21,13 @@ class PairExample:
     """Two texts and the label of their relation: the same question, an inference, ..."""
 
     first: str
+    """The first text."""
     second: str
+    """The second text."""
     label: str = ""
     """The label as written; empty if there is none."""
     id: str = ""
+    """Id of the example; empty if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,11 @@ class Answer:
     """A candidate of a ranking."""
 
     text: str
+    """Text of the candidate."""
     relevance: int = 0
     """0: no answer; above: an answer, the higher the better."""
     id: str = ""
+    """Id of the candidate; empty if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,11 @@ class RankingExample:
     """A question and the texts to rank for it, in the order of the file."""
 
     query: str
+    """The question."""
     candidates: tuple[Answer, ...]
+    """Texts to rank."""
     id: str = ""
+    """Id of the question; empty if it has none."""
 
     @property
     def n_relevant(self) -> int:
@@ -61,12 +69,14 @@ class ClassExample:
     """A text and its classes; the text may be a question about ``context``."""
 
     text: str
+    """The text to classify."""
     labels: tuple[str, ...] = ()
     """One label, or any number if ``multi``; empty if unlabelled."""
     context: str = ""
     multi: bool = False
     """Whether this is multi-label classification."""
     id: str = ""
+    """Id of the example; empty if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +84,17 @@ class RelationExample:
     """A text with two mentions and the relation of their concepts."""
 
     text: str
+    """Text with both mentions."""
     first: Mention
+    """The mention that the relation starts from."""
     second: Mention
+    """The mention that it leads to."""
     label: str = ""
+    """Name of the relation; empty if unknown."""
     document: str = ""
+    """Id of the document."""
     id: str = ""
+    """Id of the example; empty if it has none."""
 
 
 Example: TypeAlias = PairExample | RankingExample | ClassExample | RelationExample
@@ -137,8 +153,11 @@ class Anonymised:
     """
 
     text: str
+    """The text with indicators."""
     first: Offsets
+    """Offsets of the first indicator."""
     second: Offsets
+    """Offsets of the second indicator."""
     edits: tuple[tuple[Offsets, Offsets], ...]
     """The replacements: the span in the original text, and the span of the indicator."""
 
@@ -242,9 +261,11 @@ class TaskConfig:
     """A task file and the settings to read it with."""
 
     path: Path
+    """The file."""
     format: str = ""
     """Name of the format, or a TOML file that declares one; empty: recognised by content."""
     encoding: str = "utf-8"
+    """Encoding of the file."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """For tables: the column (or key) of each role, as ``{"first": "q1", "label": "#3"}``."""
     split: str = ""
@@ -273,6 +294,7 @@ class TaskFormat:
     kind: str
     """The kind of its examples; empty if it depends on the file."""
     read: Callable[[TaskConfig, ReadLog], Iterator[Example]]
+    """Reader that yields the examples of a file."""
     recognise: Callable[[Probe], bool] = lambda probe: False
     """Whether a file can only be of this format."""
     options: frozenset[str] = frozenset()
@@ -338,9 +360,13 @@ class TaskSet:
     """The examples of a file, all of one kind, and the log of rejected records."""
 
     format: str
+    """Name of the format."""
     kind: str
+    """Kind of example, as ``ranking``."""
     examples: tuple[Example, ...]
+    """Examples in the order of the file."""
     log: ReadLog
+    """Number of rejected records by reason, with examples."""
 
 
 def sniff_task(path: Path) -> str:

@@ -183,8 +183,11 @@ class Summary:
     """Counts of a set of examples, and its chance level."""
 
     kind: str
+    """Kind of example."""
     n_examples: int
+    """Number of examples."""
     n_unlabelled: int
+    """Number of examples without a label."""
     labels: dict[str, int]
     """The count of each label (of rankings: each relevance), the most frequent first."""
     n_repeated: int
@@ -194,6 +197,7 @@ class Summary:
     mean_length: float
     """Characters of a text, on average."""
     chance: dict[str, Any]
+    """Scores of constant or random answers, by metric."""
     extra: dict[str, int]
     """Counts specific to the kind of example."""
 

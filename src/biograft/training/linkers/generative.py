@@ -193,7 +193,9 @@ class GenerationExamples:
     """Training examples, the same in every epoch."""
 
     examples: tuple[NameExample, ...]
+    """Mentions in context, each with a name to generate."""
     counts: GenerationCounts
+    """Number of mentions used and left out."""
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -494,7 +496,9 @@ class Mentions:
     """Training mentions, held-out mentions, and the search beside which to evaluate."""
 
     train: Sequence[GoldQuery]
+    """Mentions to train on."""
     held_out: Sequence[GoldQuery] = ()
+    """Mentions to choose on."""
     test: Sequence[GoldQuery] = ()
     """Mentions to evaluate at the end, as the paper does: see ``known_mentions``."""
     search: FusedSearch | None = None

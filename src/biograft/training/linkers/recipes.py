@@ -76,11 +76,15 @@ class LinkerTrainingData:
     """Gold queries to train a linker on, and the folder of the run."""
 
     kb: KnowledgeBase
+    """Knowledge base to link to."""
     train: Sequence[GoldQuery]
+    """Mentions to train on."""
     out: Path
+    """Folder of the run."""
     known: Sequence[GoldQuery] = ()
     """Mentions that the index's encoder was trained on; they count as seen."""
     dev: Sequence[GoldQuery] | None = None
+    """Mentions to choose on; None: a part of ``train``."""
     test: Sequence[GoldQuery] | None = None
     """Mentions that are evaluated once, at the end."""
     index: Path | None = None
@@ -88,7 +92,9 @@ class LinkerTrainingData:
     model: Path | None = None
     """Trained linker that ranks first; it must be trained on other mentions than these."""
     resume: bool = False
+    """Continue an interrupted run."""
     progress: Progress = field(default_factory=Progress)
+    """Receives the progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -96,7 +102,9 @@ class Outcome(Shown):
     """The result of a run: its folders by name (``kb``, ``index``, ``model``, ``encoder``)."""
 
     made: Mapping[str, Path]
+    """Folders by their kind."""
     report: Mapping[str, Any]
+    """Metrics and counts of the training."""
     finished: bool = True
     """Whether the last step was done; if not, the run can be resumed."""
 
@@ -115,6 +123,7 @@ class LinkerKind:
     encoder_key: str
     """The key under which a recipe names the encoder."""
     needs_encoder: bool
+    """Whether the recipe must name an encoder."""
     takes: frozenset[str]
     """Options that it uses: ``dev``, ``test``, ``known``, ``index``, ``model``."""
     run: Callable[[LinkerRecipe, LinkerTrainingData], Outcome]
@@ -157,6 +166,7 @@ class FinetuneConfig(Config):
     """
 
     loss: Annotated[str, Choice("marginal", "bank", "contrastive")] = "marginal"
+    """Loss of the training."""
     k: Annotated[int, AtLeast(2)] = 20
     refresh: Annotated[str, Choice("reachable", "full")] = "reachable"
     first_full: bool = True
@@ -172,6 +182,7 @@ class FinetuneConfig(Config):
     marginal: SynonymMarginalConfig = field(default_factory=SynonymMarginalConfig)
     contrastive: SynonymAlignmentConfig = field(default_factory=SynonymAlignmentConfig)
     training: FinetuneTraining = field(default_factory=FinetuneTraining)
+    """Epochs, batch and learning rate."""
 
     @property
     def similarity(self) -> str:
@@ -351,11 +362,13 @@ class LinkerRecipe(Recipe):
     kind: ClassVar[str] = "linker"
 
     linker: str
+    """Kind of linker, as ``ranker``."""
     config: Any
     """The configuration of the linker."""
     encoder: EncoderConfig | None = None
     """The encoder that is trained or that computes vectors, where the linker has one apart."""
     data: LinkerDataConfig = field(default_factory=LinkerDataConfig)
+    """Files to train on, and their format."""
 
     @classmethod
     def find_encoder(cls, name: str, values: Mapping[str, Any]) -> str:

@@ -104,9 +104,13 @@ class RerankData:
     """Training examples, held-out examples on which the mix is fitted, and the first ranking."""
 
     kb: KnowledgeBase
+    """Knowledge base to link to."""
     train: tuple[RerankExample, ...]
+    """Examples to train on."""
     held_out: tuple[RerankExample, ...]
+    """Examples on which the mix is fitted."""
     counts: RerankCounts
+    """Number of mentions used and left out."""
     first_ranking: str
     """Score source of the candidates."""
     weights: Mapping[str, float]

@@ -325,13 +325,17 @@ class DistilledEncoder:
     encoder: Path
     """Folder of the encoder."""
     n_texts: int
+    """Number of texts that were encoded."""
     n_tokens: int
+    """Number of tokens with a vector, words included."""
     n_words: int
+    """Number of whole words with a vector."""
     n_weights: int
     """The number of weights outside the table of tokens."""
     cosine: float
     """Mean cosine of its vectors and the teacher's, over a sample of the training texts."""
     training: TrainingResult
+    """Steps and losses of the training."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values."""

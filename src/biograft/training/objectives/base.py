@@ -166,13 +166,21 @@ class TensorBatch:
     """A ``TextBatch`` as tensors of one device, with the same fields."""
 
     tokens: Tensor
+    """Ids of the tokens, (texts, tokens)."""
     mask: Tensor
+    """1 for tokens, 0 for padding."""
     segments: Tensor
+    """Segment of each token, 0 or 1."""
     mentions: Tensor
+    """Text, first and last token of each mention."""
     entities: Tensor
+    """Row of the entity of each mention; -1 if unknown."""
     token_labels: Mapping[str, Tensor]
+    """Labels of tokens, by objective."""
     mention_labels: Mapping[str, Tensor]
+    """Labels of mentions, by objective."""
     labels: Mapping[str, Tensor]
+    """Labels of texts, by objective."""
 
     @classmethod
     def of(cls, batch: TextBatch, device: torch.device | str = "cpu") -> TensorBatch:

@@ -102,6 +102,7 @@ class MaskedTokensConfig(TextObjectiveConfig):
     random_ratio: Ratio = 0.015
     kept_ratio: Ratio = 0.015
     weight: Weight = 1.0
+    """Weight of the objective."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -124,6 +125,7 @@ class EntityDetectionConfig(TextObjectiveConfig):
     implementation: ClassVar[str] = "biograft.training.objectives.entities:EntityDetection"
 
     weight: Weight = 1.0
+    """Weight of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,7 @@ class EntityLinkingConfig(TextObjectiveConfig):
     n_sampled: Annotated[int, AtLeast(0)] = 0
     max_scores: Annotated[int, AtLeast(1)] = 1 << 25
     weight: Weight = 1.0
+    """Weight of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +152,7 @@ class NextSentenceConfig(TextObjectiveConfig):
     implementation: ClassVar[str] = "biograft.training.objectives.bert:NextSentence"
 
     weight: Weight = 1.0
+    """Weight of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +162,9 @@ class SentenceOrderConfig(TextObjectiveConfig):
     implementation: ClassVar[str] = "biograft.training.objectives.bert:SentenceOrder"
 
     swap_probability: Ratio = 0.5
+    """Probability of a swap, from 0 to 1."""
     weight: Weight = 1.0
+    """Weight of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +177,7 @@ class ContextEntityConsistencyConfig(TextObjectiveConfig):
     implementation: ClassVar[str] = "biograft.training.objectives.embert:ContextEntityConsistency"
 
     weight: Weight = 2.0
+    """Weight of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +188,7 @@ class EntitySegmentationConfig(TextObjectiveConfig):
 
     reduction: Annotated[str, Choice(*REDUCTIONS)] = "mean"
     weight: Weight = 2.0
+    """Weight of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,10 +208,12 @@ class BidirectionalEntityMaskingConfig(TextObjectiveConfig):
     entity_ratio: Annotated[float, Range(above=0, max=1)] = 0.5
     max_token_ratio: Annotated[float, Range(above=0, max=1)] = 0.15
     shared_head: bool = True
+    """Whether both directions share a head."""
     position_dim: Annotated[int, AtLeast(1)] = 200
     max_tokens: Annotated[int, AtLeast(1)] = 32
     reduction: Annotated[str, Choice(*REDUCTIONS)] = "mean"
     weight: Weight = 0.5
+    """Weight of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,11 +229,13 @@ class MaskedNeighbourConfig(TextObjectiveConfig):
     implementation: ClassVar[str] = "biograft.training.objectives.smedbert:MaskedNeighbour"
 
     n_negatives: Annotated[int, AtLeast(1)] = 10
+    """Number of sampled entities for each neighbour."""
     mu: Annotated[float, Above(0)] = 10.0
     form: Annotated[str, Choice(*NEIGHBOUR_FORMS)] = "eq16"
     correction: Annotated[str, Choice(*CORRECTIONS)] = "log_q"
     reduction: Annotated[str, Choice(*REDUCTIONS)] = "mean"
     weight: Weight = 2.0
+    """Weight of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +252,7 @@ class MaskedMentionConfig(TextObjectiveConfig):
 
     reduction: Annotated[str, Choice(*MENTION_REDUCTIONS)] = "mse"
     weight: Weight = 4.0
+    """Weight of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +268,7 @@ class EntityPredictionConfig(TextObjectiveConfig):
     withheld_ratio: Ratio = 0.15
     replaced_ratio: Ratio = 0.05
     weight: Weight = 1.0
+    """Weight of the objective."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -273,6 +287,7 @@ class NameGeometryConfig(TextObjectiveConfig):
 
     max_names: Annotated[int, AtLeast(2)] = 64
     weight: Weight = 20.0
+    """Weight of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,9 +307,11 @@ class NameGenerationConfig(PartConfig):
 
     label_smoothing: Annotated[float, Range(min=0, below=1)] = 0.1
     form: Annotated[str, Choice(*SMOOTHING_FORMS)] = "mean"
+    """Form of the smoothing."""
     r_drop: Annotated[float, AtLeast(0)] = 0.0
     unlikelihood: Annotated[float, AtLeast(0)] = 0.0
     weight: Weight = 1.0
+    """Weight of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,10 +326,13 @@ class SynonymAlignmentConfig(PairObjectiveConfig):
     implementation: ClassVar[str] = f"{_ALIGNMENT}:SynonymAlignment"
 
     loss: str = "multi_similarity"
+    """Name of the loss."""
     parameters: Mapping[str, float] = field(default_factory=dict)
+    """Parameters of the loss by name; empty: its defaults."""
     miner: Annotated[str, Choice(*MINERS)] = "all"
     margin: Annotated[float, AtLeast(0)] = 0.2
     weight: Weight = 1.0
+    """Weight of the objective."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -331,5 +351,6 @@ class SynonymMarginalConfig(Config):
 
     similarity: Annotated[str, Choice(*SIMILARITIES)] = "cosine"
     temperature: Annotated[float, Above(0)] = 0.05
+    """Divisor of the score."""
     lexical_weight: Annotated[float, AtLeast(0)] = 0.5
     lexical_rate_factor: Annotated[float, Above(0)] = 500.0

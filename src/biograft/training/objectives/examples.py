@@ -116,6 +116,7 @@ class TextBatch:
     mask: Ints
     """1 where there is a token, 0 at padding."""
     segments: Ints
+    """Segment of each token, 0 or 1."""
     mentions: Ints
     """(mentions, 3): sequence, first token, last token."""
     entities: Ints
@@ -292,6 +293,7 @@ class EntityVisibility:
     """
 
     visibility: str
+    """Mentions whose entities are visible."""
     neighbours: Ints | None = None
     """(entities, neighbours): the neighbours of each entity, -1 is padding, where an objective
     predicts them."""

@@ -14,9 +14,11 @@ class NameExample:
     """A text with a marked mention, the prompt of the decoder, and the name to generate."""
 
     source: str
+    """Text that the encoder reads."""
     prompt: str
     """Empty without a prompt."""
     target: str
+    """Name to generate."""
 
 
 class NameExamples(Protocol):

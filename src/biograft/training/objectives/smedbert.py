@@ -75,8 +75,11 @@ class EdgeTable:
     """The edges of all entities, (entities, max neighbours), padded with -1."""
 
     neighbours: Tensor
+    """Rows of the neighbouring entities."""
     relations: Tensor
+    """Indices of the relations."""
     signs: Tensor
+    """Direction of each relation, as a sign."""
 
     @classmethod
     def of(cls, graph: EntityGraph) -> EdgeTable:

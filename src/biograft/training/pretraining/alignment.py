@@ -237,8 +237,11 @@ class PairBatch:
     """Pairs of texts; ``left[k]`` and ``right[k]`` are of the concept ``labels[k]``."""
 
     left: tuple[str, ...]
+    """First text of each pair."""
     right: tuple[str, ...]
+    """Second text of each pair."""
     labels: Ints
+    """Number of the concept of each pair."""
 
     def __len__(self) -> int:
         return len(self.left)

@@ -133,9 +133,12 @@ class TextSequences:
     """
 
     packed: PackedText
+    """Packed text to read."""
     transforms: Sequence[ExampleTransform] = ()
     seed: int = 33
+    """Seed of order and sampling."""
     random_next_probability: float = 0.0
+    """Probability that the second segment is from another document."""
     indices: Ints | None = None
     """The sequences that random next segments are of; by default all."""
 

@@ -203,6 +203,7 @@ class TokenisedDocument(TextExample):
     segments: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """A document has none."""
     index: int
+    """Number of the document."""
     scores: Floats
     """The score of each mention."""
     sentences: Ints
@@ -625,7 +626,9 @@ class PackedText:
     """Packed text, open for reading; sequences are accessed by index."""
 
     folder: Path
+    """Folder of the packed text."""
     manifest: dict[str, Any]
+    """Settings and counts of the packing."""
     entities: tuple[str, ...]
     """Entity ids, in the order of the rows of the entity table."""
     entity_counts: Ints

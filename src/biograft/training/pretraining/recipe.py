@@ -59,10 +59,12 @@ class PairStreamConfig(PartConfig):
 
     languages: tuple[str, ...] = ()
     lowercase: bool = True
+    """Lower-case all texts."""
     dev: Path | None = None
     dev_format: str = ""
     bucket_batches: Annotated[int, AtLeast(0)] = 0
     seed: Annotated[int, AtLeast(0)] = 33
+    """Seed of order and sampling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +182,7 @@ class NameTemplatesConfig(PartConfig):
     definition_words: Annotated[int, AtLeast(1)] = 384
     bucket_batches: Annotated[int, AtLeast(0)] = 0
     seed: Annotated[int, AtLeast(0)] = 33
+    """Seed of order and sampling."""
 
 
 STREAMS: Registry[Any] = Registry(
@@ -292,8 +295,11 @@ class EncoderConfig:
     """
 
     name: str
+    """Folder or name on the hub."""
     pooling: str | None = None
+    """Pooling of token states, as ``cls`` or ``mean``; None: that of the encoder's files."""
     max_length: int | None = None
+    """Largest number of tokens of a text; None: that of the encoder's files."""
     lower: bool | None = None
     query_prompt: str | None = None
     document_prompt: str | None = None
@@ -341,15 +347,21 @@ class PretrainingRecipe(Recipe):
     kind: ClassVar[str] = "pretrain"
 
     encoder: StartConfig = field(default_factory=StartConfig)
+    """Model to start from."""
     new_kind: str = ""
     """The kind of the model made from scratch; empty where ``encoder.name`` gives the model."""
     new: Any = None
+    """Sizes of a new model; None: start from an existing one."""
     knowledge: KnowledgeConfig | None = None
+    """Knowledge layers; None: a plain encoder."""
     stream_kind: str
     """The kind of the stream."""
     stream: Any
+    """Source of the examples."""
     objectives: Mapping[str, Any]
+    """Settings of each objective, by name."""
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    """Length, batch and learning rate."""
 
     @classmethod
     def override(
@@ -546,6 +558,7 @@ class PretrainResult(Shown):
     """The result of running a pre-training recipe."""
 
     run: Path
+    """Folder of the run."""
     encoder: Path
     """Folder of the trained model; transformers loads it, and for alignment
     sentence-transformers."""
@@ -554,6 +567,7 @@ class PretrainResult(Shown):
     counts: Mapping[str, Any]
     """The counts of the training data."""
     training: TrainingResult
+    """Steps, duration and last evaluation."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values."""

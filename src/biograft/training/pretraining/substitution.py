@@ -60,8 +60,10 @@ class SubstitutionConfig(Config):
     same_type_probability: Ratio = 0.5
     others: Annotated[str, Choice(TEXT, GRAPH)] = TEXT
     copies: Annotated[int, AtLeast(1)] = 1
+    """Number of copies of each document."""
     originals: bool = True
     seed: int = 33
+    """Seed of the sampling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,9 @@ class SynonymSubstitution:
     """
 
     kb: KnowledgeBase
+    """Knowledge base with names and types."""
     config: SubstitutionConfig
+    """Probabilities and number of copies."""
     entities: pa.Table
     forms: Mapping[tuple[str, str], Counter[str]] = field(default_factory=dict)
     """Counts of names in the text by entity and language (``count_forms``)."""

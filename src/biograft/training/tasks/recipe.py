@@ -51,11 +51,15 @@ class TaskRecipe(Recipe):
     kind: ClassVar[str] = "task"
 
     task: str
+    """Name of the task."""
     encoder: TaskEncoderConfig
+    """Encoder to fine-tune, with its knowledge."""
     config: Any
     """The configuration of the task."""
     search: SearchConfig = field(default_factory=SearchConfig)
+    """Seeds and learning rates to try."""
     data: TaskDataConfig = field(default_factory=TaskDataConfig)
+    """Files of the examples."""
 
     @classmethod
     def from_tables(cls, name: str, values: Mapping[str, Any]) -> Self:

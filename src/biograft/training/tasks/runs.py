@@ -37,11 +37,17 @@ class TaskTrainingData:
     """The examples to train and evaluate on, and the folder of the run."""
 
     train: TaskExamples
+    """Examples to train on."""
     dev: TaskExamples
+    """Examples to choose the best epoch on."""
     test: TaskExamples | None = None
+    """Examples to evaluate the result on; None: no test."""
     out: Path
+    """Folder of the run."""
     resume: bool = False
+    """Continue an interrupted run."""
     progress: Progress = field(default_factory=Progress)
+    """Receives the progress."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,8 +55,11 @@ class TaskResult(Shown):
     """The folders of a run and its model, and the content of ``results.json``."""
 
     run: Path
+    """Folder of the run."""
     model: Path
+    """Folder of the model."""
     results: Mapping[str, Any]
+    """Settings and metrics of every seed."""
 
     def shown(self) -> dict[str, Any]:
         """Return the run and the means of its main metric."""
