@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs, DistributedType, PartialState
+from accelerate.state import is_initialized
 from torch import Tensor, distributed
 
 from biograft.errors import ConfigError
@@ -57,12 +58,13 @@ def make_accelerator(run: Path, trackers: Sequence[str] = ()) -> Accelerator:
     accelerator = Accelerator(
         log_with=[*trackers] or None,
         project_dir=run,
-        mixed_precision="no",
+        mixed_precision=None if is_initialized() else "no",
         cpu=not torch.accelerator.is_available(),
         kwargs_handlers=[
             DistributedDataParallelKwargs(find_unused_parameters=True, broadcast_buffers=False)
         ],
     )
+    accelerator.native_amp, accelerator.scaler = False, None  # a Trainer may have set a precision
     refuse_sharding(accelerator.distributed_type)
     return accelerator
 

@@ -26,7 +26,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from biograft.errors import ConfigError
 from biograft.metrics import ClassReport, entity_report
 from biograft.metrics.precision_recall import Entity
 from biograft.models import TextEncoder
@@ -214,18 +213,13 @@ def cut_windows(
         index: Number of the text.
         text: Text in words.
         tokenizer: Tokenizer of the encoder, which knows how much is read at once.
-        overlap: Tokens of context on each side that windows share.
+        overlap: Tokens that successive windows share, at most half of what is read at once.
     """
-    if 2 * overlap > tokenizer.room:
-        raise ConfigError(
-            f"overlap: expected at most half of the {tokenizer.room} tokens read at once, "
-            f"found {overlap}"
-        )
     if not text.tokens:
         return
     ends = np.cumsum([len(ids) for ids in text.tokens], dtype=np.int64)
     starts = ends - np.array([len(ids) for ids in text.tokens], np.int64)
-    bounds = _bounds(starts, ends, tokenizer.room, overlap)
+    bounds = _bounds(starts, ends, tokenizer.room, min(overlap, tokenizer.room // 2))
     cuts = [0, *_cuts(bounds, starts, ends), len(ends)]
     for (first, end), own in zip(bounds, pairwise(cuts), strict=True):
         ids = [i for word in text.tokens[first:end] for i in word]

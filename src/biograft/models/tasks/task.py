@@ -134,7 +134,8 @@ class NerConfig(Config):
     """The unit of text: ``passages`` of the files (sentences of CoNLL, title and abstract), their
     ``sentences``, or whole ``documents``."""
     overlap: Annotated[int, AtLeast(0)] = 64
-    """Tokens shared by successive windows of a text that exceeds the encoder's maximum length."""
+    """Tokens shared by successive windows of a text that exceeds the encoder's maximum length; at
+    most half of a window."""
     max_span: Annotated[int, AtLeast(1)] = 64
     """Maximum length of an entity in words, for ``spans``."""
     relations: bool = False
