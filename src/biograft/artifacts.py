@@ -265,7 +265,7 @@ class ArraySpec:
     first: int = 0
     """First of the positions."""
     outer: bool = False
-    """Of the positions only the first and the last are looked at; whoever reads those between
+    """Check only the first and the last position; the reader of those between
     checks them."""
     rising: bool = False
     """Whether each number is larger than the one before."""
@@ -496,7 +496,7 @@ class ArtifactKind:
         with new_file(path / self.file, overwrite=overwrite) as file:
             file.write(_rendered(written))
             file.flush()
-            os.fsync(file.fileno())  # whoever finds a manifest relies on it
+            os.fsync(file.fileno())  # readers rely on a manifest that they find
         return manifest
 
     def read(self, path: Path) -> dict[str, Any]:
@@ -584,7 +584,7 @@ class ArtifactKind:
 
 
 def _content(file: Path) -> bytes:
-    """Read a file; a pipe, which would let wait for ever, and a device are errors."""
+    """Read a regular file; pipes and devices, which could block, are errors."""
     if file.exists() and not (file.is_file() or file.is_dir()):
         raise OSError(errno.EINVAL, "it is a pipe or a device")
     return file.read_bytes()
@@ -765,7 +765,7 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def sole_writer(target: Path, *, wait: bool = False) -> Iterator[None]:
-    """Refuse, or let wait, whoever else would write to a path while the block lasts.
+    """Lock a path for writing while the block lasts: other writers are refused, or wait.
 
     For what is written over a long time, or beside the path, before it is moved there; a
     ``new_folder`` of the same path, or below it, may be within.

@@ -56,7 +56,7 @@ Compiling takes about ten times what one of them would gain by it."""
 _USUAL_SECONDS = 10
 """Usual time to compile the loops of `biograft link`, for the message."""
 _SILENT_SECONDS = 1.0
-"""Without a terminal nothing is said of what takes less."""
+"""Minimum seconds before compiling is reported without a terminal."""
 _CLEAR = "\r\x1b[K"
 
 
@@ -311,7 +311,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def announce(stream: TextIO) -> None:
-    """Say on a stream, once, when loops are being compiled; without it nothing is said."""
+    """Report once on a stream that loops are being compiled."""
     _listener.stream = stream
 
 

@@ -1,4 +1,4 @@
-"""How objects are shown: one line at the prompt, a table or the marked text in a notebook.
+"""Display of objects: one line at the prompt, a table or the marked text in a notebook.
 
 The HTML has no script and no style sheet. Its colours are translucent, so that it is readable on a
 dark page as on a light one.

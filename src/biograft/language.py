@@ -10,7 +10,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.language = ""
-        """That of the names of concepts that a terminal shows; empty: preferred names."""
+        """Language of the concept names that a terminal shows; empty: preferred names."""
         self.translate: Callable[[str], str] = str
         """Translates words and lines; unknown ones stay."""
 

@@ -1,4 +1,4 @@
-"""The first line that anybody types: link a text, or open what was built or trained."""
+"""Shortcuts to begin with: link a text, or open what was built or trained."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ class Recipe:
 
     kind: ClassVar[str] = ""
     encoder_key: ClassVar[str] = "encoder.name"
-    """Where a recipe of this kind names its encoder."""
+    """Key with which a recipe of this kind names its encoder."""
 
     name: str = ""
     """Name of the recipe."""

@@ -35,7 +35,7 @@ def load_object(target: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a registered thing lives, and what it is for."""
+    """Import path of a registered part, and one line of help."""
 
     target: str
     help: str

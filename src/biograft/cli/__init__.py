@@ -31,7 +31,7 @@ _LANGUAGE_VARIABLES = ("BIOGRAFT_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
 """The first that is set decides on the language."""
 
 _NO_UTF8 = "surrogates not allowed"
-"""What Python says of bytes of a path that are not UTF-8."""
+"""Error text of Python for bytes of a path that are not UTF-8."""
 
 _MESSAGE_TEXT = 4000
 """Longest printed error message of other libraries, in characters."""

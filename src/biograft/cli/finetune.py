@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneOptions(Config):
-    """What the command changes of a recipe; empty where nothing is given."""
+    """Options that change a recipe; empty ones leave it as it is."""
 
     train: Annotated[
         tuple[str, ...],

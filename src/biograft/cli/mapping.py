@@ -115,7 +115,7 @@ def convert(
     Args:
         mappings: SSSOM, a file of Usagi, or source_to_concept_map.
         to: Format of OUT.
-        proposals: In source_to_concept_map, write what nobody decided, too.
+        proposals: In source_to_concept_map, write undecided suggestions, too.
         source_vocabulary: In source_to_concept_map, the name of the vocabulary of the terms;
             default: that of SET.
     """

@@ -53,10 +53,10 @@ _RISKS = {
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionOptions(Config):
-    """Who decides, why, and whether bulk decisions are confirmed."""
+    """The reviewer, a comment, and the confirmation of bulk decisions."""
 
     reviewer: Annotated[str, Option("Reviewer; default: your user name.", metavar="NAME")] = ""
-    comment: Annotated[str, Option("Why.", metavar="TEXT")] = ""
+    comment: Annotated[str, Option("Reason for the decision.", metavar="TEXT")] = ""
     yes: Annotated[bool, Option("Do not ask for confirmation of bulk decisions.")] = False
 
     @property

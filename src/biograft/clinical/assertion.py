@@ -198,7 +198,7 @@ class Assertion(NamedTuple):
 
     @property
     def experiencer(self) -> str:
-        """Whose it is: patient, family, contact or donor."""
+        """Person with the finding: patient, family, contact or donor."""
         return self._value("experiencer")
 
     @property

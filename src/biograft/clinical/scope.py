@@ -51,7 +51,7 @@ _RESULTS = re.compile(r"\s+(?:results?|reports?|pathology|read)\b|结果|报告"
 _SAMPLE = re.compile(
     r"(?:biops(?:y|ies)|(?:cyt|hist|path|ser)olog(?:y|ies)|(?:culture|swab|smear|test|lab|titer)s?)$"
 )
-"""What is taken already and waits for its result: *biopsies pending*."""
+"""Samples that were taken and wait for their result: *biopsies pending*."""
 _ITEMS = r"\s*(?:[^,.;:\n]{1,40},\s*)*?[^,.;:\n]{0,40}?"
 _AND_ITEM = re.compile(_ITEMS + r"(?:\b(?:and|or|then)\b|[/&+])\s*(?:(?:an?|the)\s+)?")
 _COMMA_ITEM = re.compile(_ITEMS + r",\s*(?:(?:an?|the)\s+)?")

@@ -41,7 +41,7 @@ class AnnotatorDifference:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far two annotators agree."""
+    """Agreement of two annotators."""
 
     scores: dict[str, Score]
     """By level: ``spans``, ``mentions`` with the same concepts, ``documents``."""

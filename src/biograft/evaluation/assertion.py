@@ -240,7 +240,7 @@ FINDING_LEVELS: dict[str, Callable[[Finding], Hashable]] = {
     "documents": lambda finding: finding.concept,
     "document statuses": lambda finding: finding[2:],
 }
-"""What is compared at each level."""
+"""Values that are compared at each level."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class _Layout(NamedTuple):
     label: int | None
     fill: Callable[[dict[str, Any], Iterator[Any]], Any]
     gold: str = ""
-    """Of dialogues: the key of a turn with its gold answer."""
+    """Key of the gold answer of a turn (dialogues only)."""
 
 
 def _entities(document: Document) -> list[dict[str, Any]]:

@@ -517,7 +517,7 @@ _BUILDERS: set[int] = set()
 
 
 def _refuse_fork(out: Path) -> None:
-    """Refuse to wait for ever: a forked process has the locks of polars, but not its threads."""
+    """Refuse to build in a forked process: it has the locks of polars, not its threads."""
     if _BUILDERS and os.getpid() not in _BUILDERS:
         raise OutputError(
             f"{out}: a process that was forked after its parent had built a store cannot build "

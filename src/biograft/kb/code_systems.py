@@ -120,7 +120,7 @@ class CodeSystems:
     def __init__(self, kb: KnowledgeBase, urls: Mapping[str, str] | None = None) -> None:
         self._kb, self._n = kb, len(kb)
         self.supplied: list[SuppliedSystem] = []
-        """Those that are served beside the store, then those of the request, in its order."""
+        """Systems served beside the knowledge base, then those of the request, in its order."""
         self.known_supplements: dict[str, Resource] = {}
         """Supplements, used or not, by URL and version."""
         self._urls = {vocabulary_name(name): url for name, url in (urls or {}).items()}

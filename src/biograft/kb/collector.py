@@ -285,7 +285,7 @@ class CollectedRecords:
         return frame.with_columns(frame[column].scatter(faulty.arg_true(), cleaned))
 
     def _seen(self, frame: pl.DataFrame, column: str, what: str) -> pl.DataFrame:
-        """Reject rows with a text that nobody can see."""
+        """Reject rows with an invisible text."""
         unsure = frame[column].filter(~frame[column].str.contains(_SEEN)).unique()
         unseen = [text for text in unsure if is_invisible(text)]
         if unseen:

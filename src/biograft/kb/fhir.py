@@ -30,7 +30,7 @@ class TerminologyError(BiograftError):
     def __init__(self, code: str, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.code, self.status = code, status
-        """Of the answer over HTTP, where it is not that of the code."""
+        """HTTP status of the answer; None: that of the code."""
 
 
 Rows = TypeVar("Rows", bound=Sized)

@@ -66,7 +66,7 @@ def short_id(iri: str) -> str:
 
 
 class _Registry(NamedTuple):
-    """What the Bioregistry knows, without the schemes of namespaces."""
+    """Prefixes and namespaces of the Bioregistry; namespaces without their scheme."""
 
     prefixes: dict[str, str]
     """Namespace -> prefix."""

@@ -270,7 +270,7 @@ _KANA = re.compile("[\u3040-\u30ff]")
 
 
 def language_of_script(text: str) -> str:
-    """Return the language of a name of which nothing is said: Chinese, Japanese, else English.
+    """Guess the language of a name by its script: Chinese, Japanese, else English.
 
     >>> [language_of_script(name) for name in ("2型糖尿病", "アレルギー", "diabetes")]
     ['zh', 'ja', 'en']

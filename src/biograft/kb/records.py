@@ -2,7 +2,7 @@
 
 A reader describes a knowledge base as a stream of small facts, each about one concept, in any
 order. ``line`` is where the fact stands in its file (from 1; 0 where the format has no lines),
-so that whoever rejects it later can name the place. ``source`` is the vocabulary within the
+so that a later rejection can name the place. ``source`` is the vocabulary within the
 file (``MSH`` within UMLS); empty means the file's own name.
 """
 

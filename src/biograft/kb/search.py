@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # suggestions need no polars
     import polars as pl
 
 PINYIN = "pinyin"
-"""How a Chinese name matches letters."""
+"""Kind of match of a Chinese name by its pinyin."""
 MAX_CANDIDATES = 20_000
 """Maximum number of names that are ranked; the shortest ones if more contain all words."""
 

@@ -37,7 +37,7 @@ from biograft.kb.vocabularies import canonical_id
 
 _SHOWN = 3
 _FILE_NAME = re.compile(r"[^\s^<>]+\.(json|csv|tsv|txt|xlsx)")
-"""What must be a file, not an expression."""
+"""Pattern of a file name; no expression looks like one."""
 
 
 @dataclass(frozen=True)

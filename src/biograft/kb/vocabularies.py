@@ -24,7 +24,7 @@ OBO = "http://purl.obolibrary.org/obo/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownVocabulary:
-    """What is known of a vocabulary: a row of ``vocabularies.toml``, which describes the fields."""
+    """Facts of a vocabulary: a row of ``vocabularies.toml``, which describes the fields."""
 
     name: str
     spellings: tuple[str, ...] = ()

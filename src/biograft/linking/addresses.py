@@ -34,7 +34,7 @@ def host_of(authority: str) -> str:
 
 
 def is_address(host: str) -> bool:
-    """Whether a host is an IP address, not a name that somebody's DNS server resolves.
+    """Whether a host is an IP address, not a name that a DNS server resolves.
 
     >>> is_address("192.168.0.1"), is_address("example.org")
     (True, False)

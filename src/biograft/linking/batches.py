@@ -97,7 +97,7 @@ ENGINES = {
     "local": "all cores of this machine",
     "ray": "a Ray cluster, or one on this machine",
 }
-"""Where several processes link or annotate, each with its description."""
+"""Engines that run several processes, each with its description."""
 
 
 def run_jobs(

@@ -261,7 +261,7 @@ class Explanation:
     form: str
     """The text that was looked up."""
     form_from: str
-    """Where it is from: the text, a definition in the document, a list, a composite mention."""
+    """Origin: the text, a definition in the document, a list, a composite mention."""
     defined_at: tuple[int, int] | None
     """The span of the long form in the document."""
     name_kind: str

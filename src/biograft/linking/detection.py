@@ -96,7 +96,7 @@ _MAX_ACRONYM = 6
 
 
 MISSPELT, REWORDED, COORDINATED = "misspelt name", "re-worded name", "coordinated name"
-"""How a mention differs from the name that it is looked up by."""
+"""Kinds of difference between a mention and the name that it is looked up by."""
 
 
 @dataclass(frozen=True, slots=True)

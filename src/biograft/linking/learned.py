@@ -45,15 +45,15 @@ class LearnedForm:
     section: str = ""
     """Name of the section of a note where it means this; empty: everywhere."""
     n_right: int = 1
-    """How often it was marked so, or left unmarked."""
+    """Number of times it was marked so, or left unmarked."""
     n_seen: int = 1
-    """How often it was seen."""
+    """Number of times it was seen."""
     n_documents: int = 1
     """In how many documents; 0: a reviewer approved it."""
 
     @property
     def score(self) -> float:
-        """How often it is right, with one right and one wrong case added; 1 if it was approved."""
+        """Precision, with one right and one wrong case added; 1 if it was approved."""
         return (self.n_right + 1) / (self.n_seen + 2) if self.n_documents else 1.0
 
     @property
@@ -77,9 +77,9 @@ class StatusPhrase:
     scope: str = "list"
     """Direction and scope of the trigger (:mod:`biograft.clinical.rules`)."""
     n_right: int = 1
-    """How often a finding beside it was marked so."""
+    """Number of times a finding beside it was marked so."""
     n_seen: int = 1
-    """How often it stood beside a marked finding."""
+    """Number of times it stood beside a marked finding."""
     n_documents: int = 1
 
     @property
@@ -129,12 +129,12 @@ def rules_with(
 
 @dataclass(frozen=True, slots=True)
 class LearnedDetector:
-    """What was learned of annotated text to choose mentions by (:mod:`.mention_choice`)."""
+    """Model that chooses mentions, learned from annotated text (:mod:`.mention_choice`)."""
 
     tagger: SpanTagger
     """Says how probable it is that a span is a mention."""
     forms: tuple[LearnedForm, ...]
-    """What forms were marked as, each with its counts, however seldom."""
+    """Concepts that forms were marked with, with their counts, however rare."""
     weights: tuple[float, ...] = ()
     """Weights of what is known of a mention, the last that of a constant."""
 

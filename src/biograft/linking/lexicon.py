@@ -59,7 +59,7 @@ _WORDS_AFTER = re.compile(r"(?: of(?: the)?)?(?P<words>(?: [A-Za-z]+){1,3})")
 _LONG_WORD = re.compile(r"[a-z]{5,}")
 _UNSLASHED = re.compile(r"[^/]+")
 _BETWEEN = r"[ \t\-–'\"]*"
-"""What may stand between a mention and the words of its context."""
+"""Characters that may stand between a mention and the words of its context."""
 _WORDS = re.compile(r"[A-Za-z0-9]+|\S")
 _BEHIND = re.compile(rf"{_BETWEEN}({_WORDS.pattern}|)")
 _BEGINNING = re.compile(r"[A-Za-z0-9]++(?![#~])|[^A-Za-z0-9#~ \-–'\"]")
@@ -104,14 +104,14 @@ class NoFinding:
         self.names = frozenset(wordings["names"])
         """The mentions that it is a context of; none: of any."""
         self.where: str = entry.get("where", "")
-        """How they are written."""
+        """``heading``: only in headings; empty: anywhere."""
         self._wordings = wordings
         self.begins = _beginnings(wordings["after"]) if wordings["after"] else None
-        """Words that what stands behind the mention begins with; None: any."""
+        """First words of the text behind the mention; None: any."""
 
     @cached_property
     def _patterns(self) -> list[re.Pattern[str] | None]:
-        """What stands before the mention, before it in its sentence, and behind it."""
+        """Text before the mention, before it in its sentence, and behind it."""
         before, line, after, unless = (
             _compile(self._wordings[key]) for key in ("before", "line", "after", "unless")
         )
@@ -333,7 +333,7 @@ _WHERE: dict[str, Callable[[str], bool]] = {
     "capitalised": lambda text: text.isalpha() and text.istitle(),
     "small letters": str.islower,
 }
-"""What a context asks of the mention."""
+"""Condition that a context sets to the mention."""
 
 
 class NoteContext:
@@ -411,7 +411,7 @@ class KnownForm(NamedTuple):
     short: str
     long: str
     factor: float = AS_LISTED
-    """What the score is multiplied by."""
+    """Factor of the score."""
     is_word: bool = False
     absent: bool = False
     """The word says that the finding is absent."""

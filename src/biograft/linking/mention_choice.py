@@ -53,7 +53,7 @@ class MentionOption(NamedTuple):
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a span with concepts before values are made of it."""
+    """Facts of a span with concepts, from which its features are made."""
 
     mentions: tuple[MentionState, ...] = ()
     answered: float = 0.0
@@ -61,9 +61,9 @@ class _Known:
     found: float = 0.0
     """Score of the search for the text of the span."""
     gap: float = 1.0
-    """How far below the first of the search."""
+    """Distance of the score to the first of the search."""
     share: float = 0.0
-    """Of the places where the form was marked, the share with these concepts."""
+    """Share with these concepts of the places where the form was marked."""
 
 
 class ChooseMentions:

@@ -48,7 +48,7 @@ class NilThreshold:
     """Says which first candidates are no answer."""
 
     threshold: float | None
-    """That of the configuration or the calibration."""
+    """Threshold of the configuration or the calibration; None: no threshold."""
     calibration: Calibration | None
     """Maps scores to probabilities; None: scores are compared themselves."""
     ranker: CandidateRanker | None

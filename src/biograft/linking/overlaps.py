@@ -96,7 +96,7 @@ class OverlapDetector:
 
 @dataclass(slots=True)
 class Nest:
-    """Of mentions inside longer ones, keep those whose concept is broader.
+    """Keep mentions inside longer ones only if their concept is broader.
 
     A store without a hierarchy keeps all of them.
 

@@ -46,7 +46,7 @@ _EXACT = 1.0
 _DEPTH = 16
 """Reviewed names that are compared with a text."""
 _STEEP = 12.0
-"""How fast votes of reviewed names fall with their similarity."""
+"""Steepness with which votes of reviewed names fall with their similarity."""
 _STORE, _LEXICAL, _CALIBRATION = "kb", "lexical", "calibration.json"
 
 
@@ -236,7 +236,7 @@ class ReviewedNames:
             by_concept[concept].append(text)
         if not by_concept:
             return cls(kb, decisions)
-        # what only `biograft learn` needs, and not whoever links
+        # what only `biograft learn` needs, and linking does not
         from biograft.kb import BuildConfig, build_store
         from biograft.kb.sources import SourceConfig
 

@@ -371,7 +371,7 @@ class StaticEncoder:
         self.folder: Path | None = None
         """The folder it was loaded from, if any."""
         self.origins = dict.fromkeys(("pooling", "max_length", "lower"), "files")
-        """Where each setting comes from."""
+        """Origin of each setting."""
 
     def __repr__(self) -> str:
         return (

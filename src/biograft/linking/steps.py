@@ -73,7 +73,7 @@ from biograft.text.documents import Document, Mention
 
 AS_WRITTEN, DEFINED, LISTED = "as written", "abbreviation of the document", "clinical short form"
 WORD = "clinical word"
-"""Where the text that is looked up is from."""
+"""Source of the text that is looked up."""
 OTHER_TERM = "a part of another term"
 GIVEN, MODEL, NAME = "given", "model", "name"
 """Origins of a mention: the document has it, a detector or the names of the knowledge base."""
@@ -103,7 +103,7 @@ class MentionState:
     candidates: Candidates = ()
     """Candidates, best first."""
     support: str = ""
-    """What the document says for or against the first candidate."""
+    """Factor of the first candidate's score, by evidence in the document."""
     concept: str | None = None
     """Id of the concept it is linked to; None before the decision, and for NIL."""
     assertion: Assertion | None = None

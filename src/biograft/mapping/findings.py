@@ -55,7 +55,7 @@ class MappedFindings:
             ids = {concept_of(row.object_id): row.object_label for row in rows}
             self._objects[concept] = {each: name for each, name in ids.items() if each}
         self.losses: Counter[str] = Counter()
-        """What was lost: findings whose concept has no object."""
+        """Number of findings lost, because their concept has no object."""
 
     def apply(self, documents: Iterable[LinkedDocument]) -> Iterator[LinkedDocument]:
         """Yield documents whose findings have the ids of objects.

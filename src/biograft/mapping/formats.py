@@ -480,7 +480,7 @@ def omop_set_chunks(
         mappings: Mappings of terms; rejections and values have no row.
         run: Knowledge base, and vocabulary of the terms.
         left_out: Filled with the terms that the table cannot hold, and why.
-        proposals: Write what nobody decided, too.
+        proposals: Write undecided suggestions, too.
         counts: Filled with the mappings that were followed, and values that these lead to.
     """
     yield delimited_rows([OMOP_COLUMNS])
@@ -525,7 +525,7 @@ def write_set(
         to: ``sssom``, ``usagi``, ``omop`` (``source_to_concept_map``), or ``fhir`` (ConceptMap).
         kb: Knowledge base of the targets, which ``omop`` and ``fhir`` need.
         source: Vocabulary of the terms in ``omop``; default: that of the set.
-        proposals: In ``omop``, write what nobody decided, too.
+        proposals: In ``omop``, write undecided suggestions, too.
         overwrite: Replace an existing file.
         left_out: Filled with the terms that the format cannot hold, and why.
     """

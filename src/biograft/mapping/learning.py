@@ -41,7 +41,7 @@ from biograft.text.documents import Document, Mention
 _MIN_FITTED = 50
 """Decisions from which the weight of lexical search and a calibration are fitted."""
 _MIN_IN_FOLDS = _MIN_FITTED // 2
-"""Of these, as many as remain beside a fold."""
+"""Least number of decisions outside a fold."""
 _MIN_ISOTONIC = 300
 _MIN_NIL = 20
 """Terms without a concept from which the threshold of NIL is chosen."""
@@ -56,7 +56,7 @@ _SYNONYMS = ("exact", "close")
 
 
 LEXICAL, SIMILAR, THRESHOLD = "weight of lexical search", "similar names", "threshold of NIL"
-"""What is learned for other terms, in this order."""
+"""Parts that are learned for other terms, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class LearningReport:
     interval: tuple[float, float] = (0.0, 0.0)
     """95 % interval of the gain of all that is applied, over terms."""
     parts: tuple[LearnedPart, ...] = ()
-    """What was learned, with its gain."""
+    """A learned part, with its gain."""
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain values."""

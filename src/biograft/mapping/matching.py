@@ -31,7 +31,7 @@ _MEANT = (NameKind.PREFERRED, NameKind.SYNONYM, NameKind.RELATED)
 """Kinds of names that mean the concept, or nearly so, and nothing broader or narrower."""
 _NUMBER = re.compile(r"\d+|\b(?:i{1,3}|iv|vi{0,3}|ix|x)\b")
 _PREFERRED_WEIGHT = 0.3
-"""What a similarity to a preferred name adds to the standing of a pair among its rivals."""
+"""Weight of the similarity to a preferred name when rival pairs are ordered."""
 _SURE = 0.9
 """Similarity from which the best match of a parent or child supports a pair."""
 _XREF, _SHARED = 0.99, 0.8
@@ -79,7 +79,7 @@ class ConceptMatch(NamedTuple):
 
 @dataclass(slots=True)
 class _Pair:
-    """What is known of two concepts."""
+    """Evidence for a match of two concepts."""
 
     best: float = 0.0
     """Similarity of the names that are most alike."""
@@ -93,7 +93,7 @@ class _Pair:
 
     @property
     def standing(self) -> float:
-        """What orders a pair among its rivals."""
+        """Value by which rival pairs are ordered."""
         return self.best + _PREFERRED_WEIGHT * (self.subject_preferred + self.target_preferred)
 
     def add(self, text: str, row: int, score: float, preferred: tuple[bool, bool]) -> None:

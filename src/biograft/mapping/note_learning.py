@@ -55,7 +55,7 @@ _Spans = dict[tuple[int, int], frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class FormLearningReport:
-    """What was learned from annotated text, and what it is worth."""
+    """Result of learning from annotated text, with its gain."""
 
     n_documents: int
     """Number of annotated documents."""
@@ -80,11 +80,11 @@ class FormLearningReport:
     thresholds: tuple[float, float] = (0.0, 1.0)
     """Least precision of a form with a concept, and of one that is no mention."""
     statuses: StatusLearning | None = None
-    """What was learned about statuses; None where no mention has one."""
+    """Result of learning statuses; None if no mention has one."""
     forms: tuple[LearnedForm, ...] = field(default=(), repr=False)
     """Learned texts, each with its concept."""
     detector: LearnedDetector | None = field(default=None, repr=False)
-    """None: none was learned, or it does not gain."""
+    """Learned detector; None if it brings no gain."""
     detector_gain: float = 0.0
     """F1 with the detector less that with learned forms alone, where these are applied."""
     detector_interval: tuple[float, float] = (0.0, 0.0)

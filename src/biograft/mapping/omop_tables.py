@@ -18,7 +18,7 @@ from biograft.mapping.sssom import NO_TERM_FOUND, subject_curie, subject_of
 
 PREFIX = "OMOP:"
 VALUE, PART = "value:", "match_string"
-"""How the part of a term begins whose concept only completes others, and the slot of parts."""
+"""Prefix of a part of a term whose concept only completes others, and the slot of parts."""
 USAGI, OMOP = "usagi", "omop"
 """Names of the tables."""
 USAGI_COLUMNS = (

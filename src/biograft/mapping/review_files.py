@@ -72,7 +72,7 @@ _NOTHING = SuggestedConcept("")
 _Row = tuple[int, dict[str, str]]
 """A line and its cells by column."""
 _Key = tuple[str, str, str]
-"""What tells terms apart: text and part, code and context."""
+"""Identity of a term: text and part, code and context."""
 
 
 @dataclass(frozen=True, slots=True)

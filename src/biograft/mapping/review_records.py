@@ -110,7 +110,7 @@ class ReviewTerm:
     """Part of the text that the concept is of, where a term has several concepts: each of these is
     decided on its own."""
     reason: str = ""
-    """What the mapping says about its suggestion, such as a number in which the two differ."""
+    """Remark of the mapping on its suggestion, such as a number in which the two differ."""
 
     def folded(self) -> ReviewTerm:
         """Return the term with each of its texts on one line."""
@@ -142,7 +142,7 @@ class ReviewTerm:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells the term from others of a queue: text and part, code, context."""
+        """Identity of the term in a queue: text and part, code, context."""
         part = f"\t{term_key(self.part)}" if self.part else ""
         return f"{term_key(self.text)}{part}", self.code, self.context
 
@@ -199,7 +199,7 @@ class TermState:
 
     @property
     def opinion(self) -> tuple[str, str | None, str]:
-        """What a reviewer says: action, concept and relation."""
+        """Opinion of a reviewer: action, concept and relation."""
         return self.action, self.concept, self.relation
 
     @classmethod
@@ -291,7 +291,7 @@ class TermDecision:
     version: int | None = None
     """The version that was seen; None decides about what is there now."""
     concept: str | None = None
-    """None means the suggestion, or what was proposed."""
+    """Id of the concept; None: the suggestion, or what was proposed."""
     name: str | None = None
     """New name to add; None: none."""
     relation: str = ""

@@ -1,6 +1,6 @@
 """Reviews: terms of a mapping, decided by people, with versions, history and undo.
 
-Every change names the version of the term that was seen. Whoever comes second with the same version
+Every change names the version of the term that was seen. A second change with the same version
 gets a :class:`~biograft.errors.ConflictError`, and nothing is lost. Every change is an event, and
 each event can be undone, an undo included.
 
@@ -996,7 +996,7 @@ def _hidden(viewer: str) -> sa.ColumnElement[bool]:
 
 
 def _hidden_event(viewer: str) -> sa.ColumnElement[bool]:
-    """Condition of what others said of terms that wait for a blind opinion, undone or not."""
+    """SQL condition: opinions of others on terms that wait for a blind opinion, undone or not."""
     blind = sa.select(QUEUES.c.id).where(QUEUES.c.blind.is_(True))
     is_waiting = TERMS.c.queue.in_(blind) & TERMS.c.status.in_((OPEN, PROPOSED))
     return is_waiting & (EVENTS.c.reviewer != viewer) & (EVENTS.c.action != ADD)
@@ -1143,7 +1143,7 @@ def _undo(
     if not touched:
         raise NotFoundError("undo: there is no such event, or batch")
     items = _read_items(connection, touched, lock=True)
-    events = _read_events(connection, which)  # as they are now that nobody else changes them
+    events = _read_events(connection, which)  # read again, under the lock
     if n_done := _n_done(connection, batch, reviewer):
         return BulkResult(batch, n_done)
     changes: list[_Change] = []

@@ -228,7 +228,7 @@ class ChangedMapping(NamedTuple):
 
     @property
     def slots(self) -> dict[str, tuple[str, str]]:
-        """What changed: slot -> before and after."""
+        """Changed slots: name -> before and after."""
         old, new = self.before.to_cells(), self.after.to_cells()
         names = dict.fromkeys([*old, *new])
         pairs = {name: (old.get(name, ""), new.get(name, "")) for name in names}
@@ -237,7 +237,7 @@ class ChangedMapping(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SetDiff:
-    """What one set says and another does not."""
+    """Difference of two mapping sets."""
 
     added: Sequence[MappingRow]
     """Rows of the second set only."""

@@ -6,7 +6,7 @@
    miss. Where they say what is not marked, the trigger with the words around it is a phrase that
    may mean nothing.
 3. Of each phrase it is counted how many of the findings beside it are marked so. Phrases that are
-   mostly right and mend more than they break are taken, those first that mend most; of several that
+   mostly right and fix more than they break are taken, those first that fix most; of several that
    stand in the same places, the longest.
 4. Phrases become rules of the assertion engine, before the shipped ones. They are measured by
    cross-validation over documents, and kept only if more statuses are right.
@@ -41,11 +41,11 @@ _FLAG_OF = {
     **FLAG_OF,
 }
 _FLAG_OF["status"]["present"] = ""
-_MIN_MENDED, _MIN_ITSELF, _MIN_PRECISION = 2, 5, 0.75
-"""Findings that a phrase mends, at least, and a finding itself; the precision of a phrase with one
+_MIN_FIXED, _MIN_ITSELF, _MIN_PRECISION = 2, 5, 0.75
+"""Least number of findings that a phrase fixes, and a finding itself; least precision, with one
 right and one wrong case added."""
 _SHAPE = {"en": (" ", 1, 4), "zh": ("", 2, 6)}
-"""What joins the words of a phrase, and how many it has; in Chinese characters."""
+"""Separator of the words of a phrase, and their least and largest number; in Chinese characters."""
 _MAX_AROUND = 2
 _REACH = 60
 """Characters beside a finding that are read."""
@@ -58,7 +58,7 @@ _ITSELF, _AROUND = "itself", "around"
 
 @dataclass(frozen=True, slots=True)
 class StatusLearning:
-    """What was learned about statuses, and what it is worth."""
+    """Result of learning statuses, with its gain."""
 
     n_mentions: int
     """Mentions with a status."""
@@ -230,7 +230,7 @@ def _read(number: int, document: Document, model: RuleAssertions) -> list[_Findi
 def choose_phrases(
     notes: Sequence[Sequence[_Finding]], model: RuleAssertions
 ) -> list[StatusPhrase]:
-    """Return phrases that mend the status of more findings than they break.
+    """Return phrases that fix the status of more findings than they break.
 
     Args:
         notes: The findings of each document.
@@ -250,22 +250,22 @@ def choose_phrases(
     candidates = []
     for phrase, flag in wanted:
         if not _is_plain(phrase) and not (flag and _is_known(phrase, model)):
-            beside, least = places[phrase], _MIN_MENDED
+            beside, least = places[phrase], _MIN_FIXED
             if phrase.place == _ITSELF:  # where nothing else says it
                 beside, least = [each for each in beside if not each.triggers], _MIN_ITSELF
             right = [each for each in beside if _agrees(each, phrase, flag)]
-            mended = [each for each in right if not each.is_right]
-            net = len(mended) - sum(each.is_right for each in beside) + len(right) - len(mended)
+            fixed = [each for each in right if not each.is_right]
+            net = len(fixed) - sum(each.is_right for each in beside) + len(right) - len(fixed)
             precision = (len(right) + 1) / (len(beside) + 2)
-            if len(mended) >= least and precision >= _MIN_PRECISION and net > 0:
+            if len(fixed) >= least and precision >= _MIN_PRECISION and net > 0:
                 order = (-net, -precision, -len(phrase.words), phrase, flag)
-                candidates.append((order, mended, _made(phrase, flag, beside, right, following)))
+                candidates.append((order, fixed, _made(phrase, flag, beside, right, following)))
     chosen: dict[tuple[str, str], StatusPhrase] = {}
     done: set[int] = set()
-    for _, mended, made in sorted(candidates, key=lambda each: each[0]):
-        if not done.issuperset(map(id, mended)):
+    for _, fixed, made in sorted(candidates, key=lambda each: each[0]):
+        if not done.issuperset(map(id, fixed)):
             chosen.setdefault((made.language, made.phrase), made)
-            done.update(map(id, mended))
+            done.update(map(id, fixed))
     return list(chosen.values())
 
 

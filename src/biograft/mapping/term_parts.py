@@ -95,7 +95,7 @@ _NOTHING_ELSE = re.compile(
     r"|\bnot (?:otherwise|elsewhere) (?:specified|classified)"
 )
 _ABSENT = re.compile(r"[\s,]+(?:without|with no)\s+[\w\s/,-]+$|[,，]?(?:不伴有?|无|未见).+$")
-"""What a diagnosis comes without: *inguinal hernia without obstruction*."""
+"""Excluded conditions of a diagnosis: *inguinal hernia without obstruction*."""
 _DENIED = re.compile(
     rf"\b(?:without|w/o|with no)\s+(\w+(?:[ -]\w+)?)|(?:不伴有?|无|未见)([{HAN}]{{2,4}})"
 )

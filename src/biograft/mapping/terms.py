@@ -55,7 +55,7 @@ _BATCH = 512
 """Terms that are searched together."""
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _SPELLING = Steps.parse("unicode,simplified,chinese,greek,possessive,case,roman,british,plural")
-"""What two spellings of a name have in common; unlike signs: *Rh +* is not *Rh -*."""
+"""Normalisation that two spellings of a name share; it keeps signs: *Rh +* is not *Rh -*."""
 _COVERED = 0.98
 """Factor of the score of a name that leaves only plain words of a term."""
 _INSIDE = 0.75
@@ -71,7 +71,7 @@ PART = "name inside the term"
 STATUSES = ("present", "possible", "historical")
 """Statuses with which a name inside a term may answer it."""
 _SPLIT = 0.1
-"""What the parts of a term must score higher than the whole, for each further part."""
+"""Least gain in score over the whole term, for each further part."""
 _VOTE = 0.2
 """Weight of the concepts of similar reviewed terms, for the parts of a term."""
 _POOL_OF_DIFFERENT = 3
@@ -260,7 +260,7 @@ class EarlierDecisions:
 
     @property
     def n_unused(self) -> int:
-        """Number of terms with a decision that no term asked for so far had."""
+        """Number of decisions that no term so far has used."""
         return len((self._decided.keys() | self._rejected.keys()) - self._used)
 
     def of(self, text: str, code: str = "", context: str = "") -> Earlier:
@@ -412,7 +412,7 @@ def _decided_before(term: SourceTerm, before: Earlier, found: Sequence[Candidate
 
 
 class _Answer(NamedTuple):
-    """What a part of a term is: its candidates, best first, and whether the first is the answer."""
+    """Candidates of a part of a term, best first, and whether the first is the answer."""
 
     form: str
     candidates: tuple[Candidate, ...]

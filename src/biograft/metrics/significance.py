@@ -411,7 +411,7 @@ class Verdict(StrEnum):
     NO_EFFECT = "no effect seen"
     OPPOSITE = "opposite"
     NOT_LEARNED = "not learned"
-    """What the method trains is at chance on held-out text, so no difference can tell."""
+    """The trained objective is at chance on held-out text, so that no difference can tell."""
     NOT_RUN = "not run"
 
 

@@ -25,7 +25,7 @@ class LoraSettings(Config):
     r: Annotated[int, AtLeast(1)] = 8
     """Rank of an adapter."""
     alpha: Annotated[int, AtLeast(1)] = 16
-    """What an adapter computes is multiplied by ``alpha / r``."""
+    """Numerator of the factor ``alpha / r`` of the adapter's output."""
     dropout: Annotated[float, Range(min=0, below=1)] = 0.0
     """Dropout of the inputs of adapters."""
     modules: tuple[str, ...] = ()

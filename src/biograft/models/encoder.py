@@ -156,7 +156,7 @@ class TextEncoder:
         self.query: TextEncoder | None = None
         """The encoder of what is searched for, if it is another one (two towers)."""
         self.origins = dict.fromkeys(settings.to_json(), "given")
-        """Where each setting comes from: ``given``, ``files``, ``known of FAMILY``, ``default``."""
+        """Origin of each setting: ``given``, ``files``, ``known of FAMILY``, ``default``."""
         self._pool = POOLINGS.load(settings.pooling)
         shortest = tokenizer.num_special_tokens_to_add() + 1
         longest = max_input_tokens(model, tokenizer)

@@ -29,7 +29,7 @@ _OF_MODELS = (
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What a push sends, and where."""
+    """Files of a push, and their destination."""
 
     folder: Path
     files: dict[str, int]

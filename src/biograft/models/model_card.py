@@ -62,11 +62,11 @@ class ModelCard:
     data_sets: Mapping[str, str] = field(default_factory=dict)
     """The name of the data of each split: train, dev, test."""
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """What the saved weights reach on each split, 0 to 1, by metric."""
+    """Metrics of the saved weights on each split, from 0 to 1."""
     title: str = "Encoder of medical names"
     """Heading of the card."""
     use: str = ""
-    """How to load the model, as Markdown."""
+    """Instructions to load the model, as Markdown."""
     about_metrics: str = _MEASURE
     """Explanation of the metrics."""
     library: str = "sentence-transformers"

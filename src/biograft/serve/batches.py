@@ -16,7 +16,7 @@ _WEIGHT = 0.2
 
 
 class QueueFullError(Exception):
-    """As many jobs wait as may; the sender should try again later."""
+    """The queue is full; the sender should try again later."""
 
     def __init__(self, seconds: float = 1.0) -> None:
         super().__init__("too many requests wait")

@@ -284,7 +284,7 @@ class ServiceEngine:
             language: Language of the names; default: any.
         """
         ready = self._suggestions
-        if ready is None and self.kb.n_names > _SORTED_AT_ONCE:  # nobody waits until all are sorted
+        if ready is None and self.kb.n_names > _SORTED_AT_ONCE:  # sorting takes too long
             return NameSuggestions(self.kb, text).find(text, limit, language=language)
         return (ready or self.suggestions).find(text, limit, language=language)
 

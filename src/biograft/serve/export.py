@@ -97,7 +97,7 @@ class CorrectedDocument(Request):
     id: str = "note"
     text: str
     mentions: list[CorrectedMention]
-    given: dict[str, Any] = Field({}, description="What else was opened: passages, relations.")
+    given: dict[str, Any] = Field({}, description="Passages and relations of the opened document.")
 
 
 class ExportRequest(Request):

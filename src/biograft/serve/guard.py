@@ -3,7 +3,7 @@
 Neither logs nor metrics have text, queries or ids: only the route, the status and times.
 
 HTTP/1.1 is read as uvicorn does, with a limit to the time and the size of what comes before a body:
-uvicorn waits for ever for the head of a request, and keeps what has come of it.
+uvicorn waits without limit for the head of a request, and keeps what has arrived of it.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ PUBLIC = ("/healthz", "/readyz", "/", "/review")
 _PROBES = ("/healthz", "/readyz")
 """Routes that answer by any name, and always: they say nothing of what is served."""
 _OF_TOKEN = ("/v1/review", "/v1/admin/")
-"""Routes that need the token of the service, whoever asks; browsers need it for all."""
+"""Routes that need the token of the service from every client; browsers need it for all."""
 _OWN_SITE = (b"same-origin", b"none")
 """Values of ``Sec-Fetch-Site``: a page of the service, or what the user typed."""
 _ADMIN = ("/v1/admin/", "/metrics")
@@ -127,7 +127,7 @@ _HEADERS = {
     b"cross-origin-opener-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
 }
-"""Of every answer that has no others of these names."""
+"""Default headers of every answer."""
 _ISSUES = {
     400: "structure",
     401: "login",
@@ -361,7 +361,7 @@ class Guard:
             raise RefusedError(403, "a page of another site may not ask")
 
     def _check_token(self, headers: Mapping[bytes, bytes], path: str) -> None:
-        """Refuse a browser without the token, and whoever changes or reads a review."""
+        """Refuse a browser without the token, and any request to a review."""
         is_browser = b"sec-fetch-site" in headers or b"origin" in headers
         if not is_browser and not path.startswith(_OF_TOKEN):
             return

@@ -27,7 +27,7 @@ class ApiKey(Config):
     name: str
     """Name of the owner."""
     role: Annotated[str, Choice(*ROLES)]
-    """What the owner may do."""
+    """Role of the owner, which determines the permitted routes."""
     sha256: str
     """SHA-256 of the key, in hexadecimal; the key itself is not stored."""
 

@@ -53,7 +53,7 @@ Text = Annotated[str, Field(max_length=_MAX_TEXT)]
 Short = Annotated[str | None, Query(max_length=200)]
 QueueName = Annotated[str, Query(max_length=200)]
 Viewer = Annotated[
-    str, Query(max_length=_MAX_TEXT, description="Who asks, where the service has no keys.")
+    str, Query(max_length=_MAX_TEXT, description="Reviewer, if the service has no keys.")
 ]
 Share = Annotated[float | None, Query(ge=0, le=1)]
 
@@ -80,13 +80,13 @@ Relation = Literal["exact", "broad", "narrow", "close", "related"]
 
 
 class _Action(Request):
-    reviewer: Text = Field("", description="Who decides, where the service has no keys.")
+    reviewer: Text = Field("", description="Reviewer, if the service has no keys.")
     change: str = Field(
         default_factory=lambda: secrets.token_hex(8),
         pattern="^[0-9a-f]{16}$",
         description="Id of this change, new for each: a request sent again is not done twice.",
     )
-    comment: Text = Field("", description="Why.")
+    comment: Text = Field("", description="Reason for the decision.")
 
 
 class DecisionRequest(_Action):
@@ -244,7 +244,7 @@ def _add_reading(
         who = _reviewer(request, reviewer)
         return json_answer(draw_sample(store, queue, where, reviewer=who, size=size).to_json())
 
-    @routes.get("/v1/review/history", summary="Who decided what, the latest first")
+    @routes.get("/v1/review/history", summary="Decisions with their reviewers, the latest first")
     def history(
         request: HttpRequest,
         queue: QueueName,
@@ -254,9 +254,7 @@ def _add_reading(
         events = store.history(queue, limit=limit, viewer=_owner(request) or reviewer)
         return json_answer({"events": [event.to_json() for event in events]})
 
-    @routes.get(
-        "/v1/review/agreement", summary="How far two reviewers agree, and where they do not"
-    )
+    @routes.get("/v1/review/agreement", summary="Agreement of two reviewers, and their differences")
     def agreement(queue: QueueName) -> Response:
         return json_answer(review_agreement(store, queue).to_json())
 

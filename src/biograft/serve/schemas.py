@@ -125,7 +125,7 @@ class CandidateAnswer(_Answer):
     types: list[str] = Field([], description="Codes of its semantic types.")
     evidence: Annotated[
         list[dict[str, Any]], BeforeValidator(lambda found: [each.to_json() for each in found])
-    ] = Field([], description="What each search found, and its rank.")
+    ] = Field([], description="Names that each search found, with their ranks.")
 
 
 class MentionAnswer(_Answer):
@@ -187,7 +187,7 @@ class AssertionsRequest(Request):
 
 
 class AssertionAnswer(BaseModel):
-    """What a text says about a span: the status, the axes and the flags, with their triggers."""
+    """Assertion of a span: the status, the axes and the flags, with their triggers."""
 
     model_config = ConfigDict(extra="allow")
     start: Span

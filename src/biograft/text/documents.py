@@ -32,8 +32,8 @@ class Mention(Shown):
     id: str = ""
     """The identifier of the mention in its file."""
     attributes: tuple[tuple[str, str], ...] = ()
-    """Names and values of what is said of it: the status "absent"; an empty value where only the
-    name counts."""
+    """Attributes, name to value, as the status "absent"; an empty value where only
+    the name counts."""
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:

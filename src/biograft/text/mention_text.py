@@ -14,7 +14,7 @@ START, END = "START", "END"
 """The words around a mention; in ordinary text they are lower-cased."""
 
 PROMPTS = ("mention", "none", "left")
-"""What the decoder is given: *mention is*, nothing, or the text before the mention."""
+"""Prompts of the decoder: *mention is*, nothing, or the text before the mention."""
 
 PUNCTUATION = ",.;{}[]()+-_*/?!\\`\"'=%><"
 """The characters that names are written without."""

@@ -69,7 +69,7 @@ _ARRAYS = {
     "cased_ends": ArraySpec("int64", ("cased + 1",), ends="bytes"),
     "cased_bytes": ArraySpec("uint8", ("bytes",)),
 }
-"""What is as large as the names is not read on opening: a search checks what it reads of it."""
+"""Arrays that grow with the names are not read on opening: a search checks what it reads."""
 
 
 Trie: TypeAlias = tuple[Uints, Uints, Uints]
@@ -87,9 +87,9 @@ class NameArrays(NamedTuple):
     tokens: Uints
     """The form that leads to each node."""
     children: Uints
-    """Where the children of each node begin, one more than there are nodes."""
+    """Offsets of the children of each node, one more than there are nodes."""
     row_starts: Uints
-    """Where the rows of the names that end at each node begin, one more than there are nodes."""
+    """Offsets of the rows of the names that end at each node, one more than there are nodes."""
     rows: Uints
     """Rows of names, ascending within a node; a row has an *entry* here for each of its names."""
     surfaces: Uints
@@ -775,7 +775,7 @@ class NamesIndex:
 
 
 class _Opened(NamedTuple):
-    """Where an index lies, and how many rows there are that its names may have."""
+    """Folder of an index, and the number of rows of the table of names."""
 
     folder: Path
     n_rows: int

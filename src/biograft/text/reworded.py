@@ -273,7 +273,7 @@ def _is_rotated(words: Sequence[int], forms: Sequence[int]) -> bool:
 # ---- texts
 
 _PLAIN, _SMALLER, _OF, _AND, _COMMA, _BROKEN = range(6)
-"""What stands between a word and the one before: nothing, small words, *of*, a conjunction, a
+"""Codes for the text between two words: nothing, small words, *of*, a conjunction, a
 comma, an end."""
 _SMALL_HASHES, _OF_HASHES = hash_words(_SMALL), hash_words(["of"])
 _BREAK_HASHES = hash_words(_BREAKS)
@@ -288,7 +288,7 @@ class _Words(NamedTuple):
     hashes: Uint64s
     """Hash of the class of each; 0: no name has it."""
     gaps: Int8s
-    """What stands before each."""
+    """Code of the text before each word."""
 
 
 def _content(tokens: Tokens, within: Flags) -> tuple[Ints, Int8s]:

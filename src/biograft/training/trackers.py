@@ -28,7 +28,7 @@ _RECEIVERS = {
     "trackio": ("TRACKIO_SPACE_ID", ""),
     "wandb": ("WANDB_BASE_URL", "https://api.wandb.ai"),
 }
-"""Where a tracker sends to: the value of an environment variable, or a host. Without either, and
+"""Destination of a tracker: the value of an environment variable, or a host. Without either, and
 for trackers that are not named here, the data stay on this machine."""
 
 

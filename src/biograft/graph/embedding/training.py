@@ -116,7 +116,7 @@ def choose_device(device: str, recipe: GraphRecipe, n_entities: int) -> str:
         ``cpu`` or ``cuda``.
 
     Raises:
-        ConfigError: if a GPU is asked for and cannot be used.
+        ConfigError: if the device is a GPU that cannot be used.
     """
     only_compiled = recipe.model.kind == PROJECTED
     if device == "cpu" or (device == "auto" and (only_compiled or n_entities <= MANY_ENTITIES)):

@@ -121,7 +121,7 @@ def _numbers(rows: RowChecker, column: str) -> pl.Series:
 
 
 class _Bundle:
-    """What is known of a bundle while its files are read: invalid concepts, languages, reverses."""
+    """State while the files of a bundle are read: invalid concepts, languages, reverses."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
         self._config, self._log = config, log

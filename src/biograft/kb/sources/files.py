@@ -534,7 +534,7 @@ def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
 _COMMON_CHINESE = range(0xB0, 0xD8)
 """First bytes of the common characters of GB 2312, which most in Chinese texts are."""
 _KOREAN = range(0xB0, 0xC9)
-"""Those of them that all characters of a Korean text in EUC-KR have, too."""
+"""The part of these bytes that every character of a Korean text in EUC-KR has, too."""
 _MIN_COMMON = 20
 
 

@@ -112,7 +112,7 @@ def _files(config: SourceConfig) -> list[tuple[str, Path, str]]:
 
 
 class _Release:
-    """What is known of a release while its files are read."""
+    """State while the files of a release are read."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
         self._config, self._log = config, log

@@ -34,7 +34,7 @@ _LONGEST_LABEL = 12
 
 @dataclass(frozen=True, slots=True)
 class IdFinding:
-    """What is wrong with an id or its label, where, and what is right."""
+    """A faulty id or label: its place, the fault, and the correction."""
 
     path: str
     """File with the id."""
@@ -65,7 +65,7 @@ class IdFinding:
 
     @property
     def place(self) -> str:
-        """Where it is, as compilers write it."""
+        """Place in the style of compilers: file, line and column."""
         return (
             f"{self.path}: {self.cell}" if self.cell else f"{self.path}:{self.line}:{self.column}"
         )
@@ -82,7 +82,7 @@ class IdFinding:
 
 @dataclass
 class Verification:
-    """What was verified so far: how many pairs, and of which status."""
+    """Counts of what was verified so far."""
 
     n_files: int = 0
     """Number of files."""

@@ -11,15 +11,15 @@ from biograft.errors import ConfigError
 from biograft.kb.config import NameLanguage, ValueSetOption
 
 FORMATS = ("table", "json", "yaml", "obo", "turtle", "text")
-"""How a file is read, whatever it is called."""
+"""Format by which a file is read, whatever its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyConfig(Config):
-    """What is verified, and how strictly."""
+    """Settings of a verification: columns, vocabularies, branch and strictness."""
 
     format: Annotated[
-        str, Choice(*FORMATS, ""), Option("How the files are read; default: by name and content.")
+        str, Choice(*FORMATS, ""), Option("Format of the files; default: by name and content.")
     ] = ""
     columns: Annotated[
         Mapping[str, str],

@@ -28,7 +28,7 @@ from biograft.kb.vocabularies import (
 
 
 class Status(StrEnum):
-    """What is known of an id with a label."""
+    """Result of looking up an id with its label."""
 
     PREFERRED = "preferred"
     SYNONYM = "synonym"
@@ -50,7 +50,7 @@ WARNINGS = (Status.NEWER_ID, Status.UNKNOWN_LABEL)
 
 
 class Judgement(NamedTuple):
-    """What is known of an id with a label, and what is right instead."""
+    """Status of an id with a label, and the correction."""
 
     status: Status
     """Kind of the fault, or ``ok``."""

@@ -80,7 +80,7 @@ class SourceText:
 
     @cached_property
     def starts(self) -> list[int]:
-        """Where each line begins, and where the next would."""
+        """Offsets of the beginnings of lines, and of the one that would follow."""
         return [0, *(match.end() for match in re.finditer("\n", self.text)), len(self.text) + 1]
 
     @cached_property

@@ -26,7 +26,7 @@ class NameEncoder(Protocol):
     name: str
     settings: EncoderSettings
     origins: dict[str, str]
-    """Where each setting comes from."""
+    """Origin of each setting."""
     folder: Path | None
     """The folder it was loaded from, if any."""
 

@@ -121,7 +121,7 @@ class OutputRun:
     time: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When the documents are linked."""
     state: dict[str, Any] = field(default_factory=dict)
-    """What an output must know of the mentions it has written: JSON values, kept by a run that may
+    """Facts of the mentions written so far: JSON values, kept by a run that may
     be killed (:mod:`biograft.linking.outputs.unfinished`). Documents that a run before has written
     come again without their mentions, while ``replayed`` is true."""
     work: UnfinishedOutput | None = None
@@ -305,7 +305,7 @@ def reported(documents: Documents, run: OutputRun) -> Iterator[LinkedDocument]:
 def without_dissimilar(mention: LinkedMention) -> LinkedMention:
     """Keep only candidates with the name of the first one, if the mention equals that name.
 
-    Whoever reads them has no use for names that are only similar. Concepts that share the name
+    Readers have no use for names that are only similar. Concepts that share the name
     stay.
 
     Args:

@@ -57,7 +57,7 @@ class UnfinishedOutput:
         self.n_written, self.digest = 0, ""
         self.losses: Counter[str] = Counter()
         self.state: dict[str, Any] = {}
-        """What the output knows of the documents written. ``replayed``: those that come are;
+        """Facts of the documents written so far. ``replayed``: those that come are;
         ``held``: some that came are not; ``bytes``: the size of the file."""
         self.file: IO[bytes] | None = None
 
@@ -173,6 +173,6 @@ def unfinished_output(
         try:
             yield work
         except BaseException as error:
-            if isinstance(error, InputError) or not work.n_written:  # an input is to be mended
+            if isinstance(error, InputError) or not work.n_written:  # an input must be fixed
                 shutil.rmtree(folder)
             raise

@@ -50,7 +50,7 @@ class Languages(NamedTuple):
     only: bool = False
     """Whether a name in another language is none: ``de, *;q=0``."""
     given: str = ""
-    """As they are written in a request."""
+    """Language tags as written in a request."""
 
 
 def languages_of(asked: Parameters, chosen: ValueSet | None = None) -> Languages:

@@ -1,4 +1,4 @@
-"""What an operation of FHIR is asked, and its answer: parameters, issues, and their parts.
+"""Input and output of FHIR operations: parameters, issues, and their parts.
 
 They are read from a query, a form or a resource, and written as a resource.
 """
@@ -72,7 +72,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class Coding(NamedTuple):
-    """A code, the system that it is from, and what it is said to mean; each may be missing."""
+    """A code, its system and its display; each may be missing."""
 
     system: str | None
     code: str | None

@@ -78,7 +78,7 @@ OPERATIONS = (
     ),
     Operation(
         *("CodeSystem", "subsumes", Terminology.subsumes, "system"),
-        *("How two codes stand to each other", "system codeA codeB"),
+        *("Subsumption of two codes", "system codeA codeB"),
         _always,
     ),
     Operation(
@@ -378,7 +378,7 @@ class _Route(NamedTuple):
     path: str
     methods: tuple[str, ...]
     operation: _Answer | None
-    """None: a batch of several requests."""
+    """Function that answers; None: a batch of several requests."""
     summary: str
     query: str = ""
     """Parameters of GET that are described."""
@@ -387,7 +387,7 @@ class _Route(NamedTuple):
 
 def _answers() -> Iterator[_Route]:
     """Yield the routes; those of operations first."""
-    yield _Route("metadata", _READ, metadata, "What the terminology service can do", "mode")
+    yield _Route("metadata", _READ, metadata, "Capabilities of the terminology service", "mode")
     for each in OPERATIONS:
         path = f"{each.kind}/${each.name}".lstrip("/")
         yield _Route(path, _BOTH, partial(_run, each), each.summary, each.query, each.is_kept)

@@ -331,7 +331,7 @@ def map_of_set(
 
 
 class Question(NamedTuple):
-    """What ``$translate`` is asked, by the parameters of R4 or R5."""
+    """Input of ``$translate``, by the parameters of R4 or R5."""
 
     codings: list[Coding]
     reverse: bool

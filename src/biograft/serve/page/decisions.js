@@ -2,7 +2,7 @@
 /* Changes of rows on their way to the service. A row shows its changes at once, and they are marked
    until they are stored. Those of one row are sent in their order, one after the other. A request
    whose answer fails, or does not come, is sent again with the same id, so that nothing is done
-   twice. Where somebody else was first, the changes of the row that wait were made without knowing
+   twice. Where another reviewer was first, the changes of the row that wait were made without knowing
    of it: they are dropped, and nothing is changed until what is stored was seen. */
 
 const PAUSES = [250, 1000, 2000, 5000], PATIENCE = 30000, LOOK_AGAIN = 5000;
@@ -105,7 +105,7 @@ class Decisions {
     Object.assign(row, {waiting: [], refused: why});
   }
 
-  /* Read a row anew; whether somebody else had changed it. */
+  /* Read a row again; return true if another reviewer had changed it. */
   async read(row) {
     const {clock} = this, {version} = row.stored;
     const {history, targets, ...stored} = await ask(`v1/review/terms/${row.stored.id}?${this.asking()}`);

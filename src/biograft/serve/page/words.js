@@ -3,7 +3,7 @@
 const WORDS = {
   en: {
     searchLabel: "Search a concept", review: "Review", kept: "Kept in the review.", conflict: "Not saved:",
-    notYet: "Not stored yet, trying again:", changedSince: "somebody else changed it meanwhile.",
+    notYet: "Not stored yet, trying again:", changedSince: "another reviewer changed it meanwhile.",
     escSeen: "Esc: seen.",
     unstored: (n) => n === 1 ? "not stored yet" : `${n} not stored yet`,
     pageOnly: "Kept on this page only: the key may not review.", help: "Keys", text: "Note",
@@ -51,7 +51,7 @@ const WORDS = {
     legend: "How findings look",
     legendList: [["fever", "", "", "present: the patient has it"], ["fever", "absent", "absent", "the note denies it"],
       ["fever", "possible", "possible", "suspected, planned, or a condition"],
-      ["fever", "", "family", "of somebody else, or of the past"], ["fever", "nil", "", "found, but without a concept"]],
+      ["fever", "", "family", "of another person, or of the past"], ["fever", "nil", "", "found, but without a concept"]],
     private: "The note stays on this computer and the service it came from. This page stores nothing: export what you correct before you leave.",
     hints: "j k move · 1–7 status · c w o decide · m mark · / search · u undo · ? keys",
     axis: {polarity: "Polarity", certainty: "Certainty", time: "Time", course: "Course",

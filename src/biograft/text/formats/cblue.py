@@ -166,7 +166,7 @@ def _named(key: str, add: Callable[[_Draft, dict[str, Any]], None]) -> DocumentF
 
 
 class Turn(NamedTuple):
-    """What is said in a turn of a dialogue, and by whom; ids have a slash between."""
+    """A turn of a dialogue and its speaker; ids are joined by a slash."""
 
     id: str
     speaker: str

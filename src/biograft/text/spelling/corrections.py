@@ -414,7 +414,7 @@ class Corrections(NamedTuple):
     """Possible corrections of the words of a text: (corrections,) each, by position."""
 
     starts: Ints
-    """Where the corrections of each token begin, one more than there are tokens."""
+    """Offsets of the corrections of each token, one more than there are tokens."""
     columns: Ints
     """(4, corrections): a form, the form after it or -1, tokens replaced, edits."""
 

@@ -23,7 +23,7 @@ from biograft.training.objectives.examples import (
 _STD = 0.02
 """Standard deviation of new weights, as in BERT."""
 _EPSILON = 1e-12
-"""As in BERT's layer norms."""
+"""Epsilon of layer norms, that of BERT."""
 
 
 def init_weights(module: nn.Module) -> None:
@@ -336,7 +336,7 @@ class LabelledTerm(ReducedTerm):
     """A term that is the cross-entropy of all that has a label."""
 
     labelled: tuple[str, str]
-    """Where its labels are: a field of batches, such as ``token_labels``, and their name there."""
+    """Place of its labels: a field of batches, such as ``token_labels``, and their name there."""
 
     def labels(self, batch: TextBatch | TensorBatch) -> Any:
         """Return the labels of a batch; ``IGNORED`` ones do not count.

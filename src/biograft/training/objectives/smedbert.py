@@ -52,7 +52,7 @@ class NeighbourEdges:
     mention: Tensor
     """(edges,): index of the mention."""
     column: Tensor
-    """Which of the neighbours of the entity it is."""
+    """Index among the neighbours of the entity."""
     neighbour: Tensor
     """Row of the table."""
     sign: Tensor
@@ -195,7 +195,7 @@ class TypeSampler:
     first: Tensor
     """(entities,): where in ``order`` the type of each entity begins."""
     end: Tensor
-    """Where it ends, exclusive."""
+    """End of the span, exclusive."""
     log_rates: Tensor
     """(entities,): ln Q."""
 

@@ -913,7 +913,7 @@ def _n_documents(shard: Path) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackingJob:
-    """What all parts have in common: settings, tokenizer, entities, output folder."""
+    """Data that all parts share: settings, tokenizer, entities, output folder."""
 
     config: AnnotatedTextConfig
     tokenizer: Any
