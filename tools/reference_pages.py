@@ -97,8 +97,8 @@ _COMMON = {"--help", "--kb", "--overwrite", "--quiet"}
 
 def fill_tables(text: str, language: str) -> str:
     """Return a guide with its tables of options as the commands have them."""
+    from biograft.catalogue import Catalogue
     from biograft.cli import app
-    from biograft.cli.translation import Catalogue
 
     tree = {" ".join(path[1:]): c for path, c in walk(typer.main.get_command(app), ("biograft",))}
     translate = Catalogue.open("zh").help if language == "zh" else str

@@ -12,6 +12,7 @@ import functools
 import json
 import math
 import numbers
+import re
 import tomllib
 import types
 import typing
@@ -42,16 +43,20 @@ def to_toml(values: Mapping[str, Any], table: str = "") -> str:
         table: Name of the table, for one within another.
     """
     plain = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
-    lines = [f"{key} = {_toml_value(value)}" for key, value in plain.items()]
+    lines = [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in plain.items()]
     if table and (lines or not values):
         lines.insert(0, f"[{table}]")
     parts = ["\n".join(lines)] if lines else []
     parts += [
-        to_toml(value, f"{table}.{key}".lstrip("."))
+        to_toml(value, f"{table}.{_toml_key(key)}".lstrip("."))
         for key, value in values.items()
         if isinstance(value, Mapping)
     ]
     return "\n\n".join(parts)
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[\w-]+", key, re.ASCII) else json.dumps(key, ensure_ascii=False)
 
 
 def _toml_value(value: object) -> str:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
+
+ASKED_IN_CHINESE: ContextVar[bool] = ContextVar("asked_in_chinese", default=False)
+"""Whether the request in progress prefers Chinese (``Accept-Language``)."""
 
 
 class Reader:

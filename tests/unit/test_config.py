@@ -185,6 +185,7 @@ def test_fields_are_checked_under_the_name_of_their_table():
 
 def test_plain_values_are_written_as_toml():
     values = {"a": 1, "b": ["x", 2.5, True], "c": {"d": 'say "é"', "e": {"f": []}}, "g": {}}
+    values |= {"王敏": {"Dr. Li": {"ß 1": "x"}}}
     assert tomllib.loads(to_toml(values)) == values
 
 

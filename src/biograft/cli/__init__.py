@@ -25,7 +25,7 @@ from biograft.progress import visible_output
 from biograft.registry import Registry, load_object
 
 if TYPE_CHECKING:
-    from biograft.cli.translation import Catalogue
+    from biograft.catalogue import Catalogue
 
 _LANGUAGE_VARIABLES = ("BIOGRAFT_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
 """The first that is set decides on the language."""
@@ -154,7 +154,7 @@ def _open_catalogue() -> Catalogue | None:
         "中".encode(sys.stderr.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return None  # the terminal could not show it
-    from biograft.cli.translation import Catalogue
+    from biograft.catalogue import Catalogue
 
     return Catalogue.open("zh")
 
@@ -193,9 +193,11 @@ def _run() -> None:
             if catalogue is None:
                 app(prog_name="biograft")
             else:
+                from biograft.cli.translation import run
+
                 home = "" if first in _COMMANDS else COMMANDS.module(first)
                 catalogue = catalogue.extended(home)
-                catalogue.run(app, "biograft")
+                run(catalogue, app, "biograft")
     except BiograftError as error:
         fail(error)
     except ModuleNotFoundError as error:

@@ -14,11 +14,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from biograft.catalogue import Catalogue
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.kb import KnowledgeBase, Match
 from biograft.kb.fhir import Work, spend
 from biograft.kb.names import normalise
 from biograft.kb.search import NameSuggestions
+from biograft.language import ASKED_IN_CHINESE
 from biograft.linking.config import LinkerConfig, LinkerFiles
 
 if TYPE_CHECKING:
@@ -42,13 +44,18 @@ def to_json(content: Any) -> bytes:
         return json.dumps(content, separators=(",", ":")).encode()
 
 
+def in_language(text: str) -> str:
+    """Return the text of an error, or of what is lost, in the language of the request."""
+    return Catalogue.open("zh").error(text) if ASKED_IN_CHINESE.get() else text
+
+
 def json_answer(
     content: Any,
     status: int = 200,
     headers: dict[str, str] | None = None,
     media_type: str = "application/json",
 ) -> Response:
-    """Answer in JSON.
+    """Answer in JSON; a ``detail``, the text of an error, is in the language of the request.
 
     Args:
         content: The body.
@@ -58,6 +65,8 @@ def json_answer(
     """
     from fastapi import Response  # the tools of biograft mcp, which need to_json, run without it
 
+    if isinstance(content, dict) and "detail" in content:
+        content |= {"detail": in_language(content["detail"])}
     return Response(to_json(content), status, headers, media_type=media_type)
 
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Query, Response
 from pydantic import Field
@@ -35,7 +36,7 @@ from biograft.linking import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.outputs import OUTPUTS, link_chunks
 from biograft.mapping.status_learning import flags_of, said_of
 from biograft.serve.config import ServiceConfig
-from biograft.serve.engine import json_answer
+from biograft.serve.engine import in_language, json_answer
 from biograft.serve.schemas import Request, Span
 from biograft.text.documents import Document, Mention
 from biograft.text.formats import DOCUMENT_FORMATS, write_documents
@@ -167,8 +168,11 @@ def add_annotations(
             chunks = link_chunks(documents, to, kb(), losses)
             content = "".join(chunks).encode("utf-8", "backslashreplace")
             media_type, ending = MEDIA_TYPES[to], _ENDINGS[to]
-        lost = ", ".join(f"{kind} ({n})" for kind, n in losses.items())
-        headers = {"content-disposition": f'attachment; filename="note.{ending}"', "x-lost": lost}
+        lost = ", ".join(f"{in_language(kind)} ({n})" for kind, n in losses.items())
+        headers = {
+            "content-disposition": f'attachment; filename="note.{ending}"',
+            "x-lost": quote(lost, " ,()"),
+        }
         return Response(content, media_type=media_type, headers=headers)
 
 

@@ -18,11 +18,14 @@ from collections import Counter as Counts
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
+from fastapi import Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from biograft.language import ASKED_IN_CHINESE
 from biograft.linking.addresses import host_of, is_address
 from biograft.serve.config import ServiceConfig
+from biograft.serve.engine import json_answer
 from biograft.serve.keys import KeyFile
 
 HEAD_SECONDS = 20.0
@@ -193,33 +196,19 @@ class RefusedError(Exception):
         super().__init__(detail)
         self.status, self.headers = status, headers
 
-    async def answer(self, send: Send, path: str) -> None:
-        """Send the answer, in JSON; under ``/fhir`` it is an OperationOutcome.
+    def answer(self, path: str) -> Response:
+        """Return the answer, in JSON; under ``/fhir`` it is an OperationOutcome, in English.
 
         Args:
-            send: Sends a message.
             path: Path of the request.
         """
-        content: dict[str, Any] = {"detail": str(self)}
-        is_fhir = path.startswith("/fhir")
-        if is_fhir:
-            code = _ISSUES.get(self.status, "exception")
-            issue = {"severity": "error", "code": code, "diagnostics": str(self)}
-            content = {"resourceType": "OperationOutcome", "issue": [issue]}
-        body = json.dumps(content).encode()
-        headers = {
-            "content-type": "application/fhir+json" if is_fhir else "application/json",
-            "content-length": str(len(body)),
-            **self.headers,
-        }
-        await send(
-            {
-                "type": "http.response.start",
-                "status": self.status,
-                "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-            }
-        )
-        await send({"type": "http.response.body", "body": body})
+        headers = dict(self.headers)
+        if not path.startswith("/fhir"):
+            return json_answer({"detail": str(self)}, self.status, headers)
+        code = _ISSUES.get(self.status, "exception")
+        issue = {"severity": "error", "code": code, "diagnostics": str(self)}
+        content = {"resourceType": "OperationOutcome", "issue": [issue]}
+        return json_answer(content, self.status, headers, "application/fhir+json")
 
 
 class Guard:
@@ -275,11 +264,13 @@ class Guard:
                 message["headers"] = headers
             await send(message)
 
+        languages = dict(scope["headers"]).get(b"accept-language", b"")
+        ASKED_IN_CHINESE.set(languages.lower().startswith(b"zh"))
         self._metrics.in_progress.inc()
         try:
             await self._admit(scope, receive, counted)
         except RefusedError as refusal:
-            await refusal.answer(counted, scope["path"])
+            await refusal.answer(scope["path"])(scope, receive, counted)
         finally:
             self._metrics.in_progress.dec()
             route = getattr(scope.get("route"), "path", "other")

@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request as HttpRequest, Response
 from pydantic import Field
@@ -273,7 +274,7 @@ def _add_reading(
             content = path.read_bytes()
         headers = {
             "content-disposition": f'attachment; filename="review{ending}"',
-            "x-left-out": ", ".join(term for term, _ in left_out[:_MAX_TERMS]),
+            "x-left-out": quote(", ".join(term for term, _ in left_out[:_MAX_TERMS]), " ,"),
         }
         return Response(content, media_type=media_type, headers=headers)
 

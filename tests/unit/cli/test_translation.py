@@ -8,8 +8,8 @@ import re
 import pytest
 import typer
 
+from biograft.catalogue import Catalogue
 from biograft.cli import app
-from biograft.cli.translation import Catalogue
 from biograft.progress import width
 
 CATALOGUE = Catalogue.open("zh")

@@ -432,7 +432,7 @@ async function exported(to) {
   }
   const answer = await request(`v1/export?to=${to}`, {documents: corrected(state.docs)});
   const name = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition") || "");
-  return {blob: await answer.blob(), name: called(name ? name[1] : "note"), lost: answer.headers.get("x-lost") || ""};
+  return {blob: await answer.blob(), name: called(name ? name[1] : "note"), lost: decodeURIComponent(answer.headers.get("x-lost") || "")};
 }
 
 /* ---- a second annotator */

@@ -460,7 +460,8 @@ async function agreement() {
 async function download() {
   const to = $("format").value;
   const answer = await request(`v1/review/export?${decisions.asking({queue: $("queue").value, to})}`);
-  const [, name] = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition")), lost = answer.headers.get("x-left-out");
+  const [, name] = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition")), 
+    lost = decodeURIComponent(answer.headers.get("x-left-out") || "");
   saveAs(await answer.blob(), name);
   say([state.words.downloaded(name), lost && state.words.lost(lost)].filter(Boolean).join(" "));
 }

@@ -7,7 +7,7 @@ function say(message) {
 
 /* Ask the service; a problem is an error with its status, and the term that it is about. */
 async function request(path, body, signal) {
-  const headers = state.key ? {"x-api-key": state.key} : {};
+  const headers = {"accept-language": document.documentElement.lang, ...(state.key && {"x-api-key": state.key})};
   const options = body === undefined ? {headers, signal} : {signal, method: "POST", body: JSON.stringify(body),
     headers: {...headers, "content-type": "application/json"}};
   let answer;
