@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 
-ASKED_IN_CHINESE: ContextVar[bool] = ContextVar("asked_in_chinese", default=False)
-"""Whether the request in progress prefers Chinese (``Accept-Language``)."""
+ASKED_LANGUAGE: ContextVar[str] = ContextVar("asked_language", default="")
+"""``zh`` where the request in progress prefers Chinese (``Accept-Language``); empty: any other."""
 
 
 class Reader:

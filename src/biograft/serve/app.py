@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -238,7 +239,12 @@ def _add_text(app: FastAPI, service: Service) -> None:
                     "utf-8", "backslashreplace"
                 )
                 return Response(content, media_type=MEDIA_TYPES[to])
-            documents = [LinkAnswer.model_validate(each).model_dump() for each in linked]
+            named = service.engine.named
+            documents = []
+            for each in linked:
+                mentions = [replace(m, candidates=named(m.candidates)) for m in each.mentions]
+                shown = replace(each, mentions=tuple(mentions))
+                documents.append(LinkAnswer.model_validate(shown).model_dump())
             return json_answer(documents[0] if asked.text is not None else {"documents": documents})
 
         is_short = sum(len(each.mentions) for each in linked) <= _SHORT
@@ -256,7 +262,7 @@ def _add_text(app: FastAPI, service: Service) -> None:
         job = LinkJob(tuple(asked.mentions), _settings(asked, limits), as_terms=True)
         answers = await service.batcher.submit(job)
         service.metrics.mentions.inc(len(answers))
-        pairs = zip(asked.mentions, answers, strict=True)
+        pairs = zip(asked.mentions, map(service.engine.named, answers), strict=True)
         return json_answer({"mentions": [_term(text, found).model_dump() for text, found in pairs]})
 
     @app.post(
@@ -388,7 +394,7 @@ def _add_health(app: FastAPI, service: Service, review: ReviewStore | None) -> N
         return service.engine.versions()
 
 
-def _term(text: str, found: list[Candidate]) -> TermAnswer:
+def _term(text: str, found: Sequence[Candidate]) -> TermAnswer:
     best = found[0] if found else None
     return TermAnswer(
         text=text,

@@ -20,7 +20,7 @@ from biograft.kb import KnowledgeBase, Match
 from biograft.kb.fhir import Work, spend
 from biograft.kb.names import normalise
 from biograft.kb.search import NameSuggestions
-from biograft.language import ASKED_IN_CHINESE
+from biograft.language import ASKED_LANGUAGE
 from biograft.linking.config import LinkerConfig, LinkerFiles
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def to_json(content: Any) -> bytes:
 
 def in_language(text: str) -> str:
     """Return the text of an error, or of what is lost, in the language of the request."""
-    return Catalogue.open("zh").error(text) if ASKED_IN_CHINESE.get() else text
+    language = ASKED_LANGUAGE.get()
+    return Catalogue.open(language).error(text) if language else text
 
 
 def json_answer(
@@ -276,6 +277,7 @@ class ServiceEngine:
         concept, identifier = self.kb.concept_at(row).to_json(), self.kb.id_at(row)
         return {
             **concept,
+            "name": self._name(identifier),
             "parents": self._named(self.kb.parents(identifier)),
             "children": self._named(self.kb.children(identifier)),
             "relations": [
@@ -306,13 +308,13 @@ class ServiceEngine:
             language: Language of the names; default: any.
         """
         answer = self._kept if limit <= _KEPT_HITS else self._search_json
-        return answer(normalise(text), limit, language)
+        return answer(normalise(text), limit, language, ASKED_LANGUAGE.get())
 
-    def _search_json(self, text: str, limit: int, language: str | None) -> bytes:
+    def _search_json(self, text: str, limit: int, language: str | None, shown: str) -> bytes:
         hits = [
             {
                 "concept": each.concept,
-                "name": each.concept_name,
+                "name": self.kb.name_in(self.kb.row(each.concept), shown),
                 "matched": each.name,
                 "language": each.language,
                 "how": each.how,
@@ -336,10 +338,11 @@ class ServiceEngine:
         found = []
         for each in self.kb.relations(own, relation=relation, limit=limit)[:limit]:
             outward = each.head == own
+            other = each.tail if outward else each.head
             found.append(
                 {
-                    "concept": each.tail if outward else each.head,
-                    "name": each.tail_name if outward else each.head_name,
+                    "concept": other,
+                    "name": self._name(other),
                     "relation": each.relation,
                     "direction": "out" if outward else "in",
                 }
@@ -387,9 +390,15 @@ class ServiceEngine:
         raise NotFoundError(f"no concept has the id {identifier!r}{several}")
 
     def _named(self, ids: Sequence[str]) -> list[dict[str, str]]:
-        return [
-            {"id": each, "name": self.kb.name_at(self.kb.row(each))} for each in ids[:MAX_RELATIVES]
-        ]
+        return [{"id": each, "name": self._name(each)} for each in ids[:MAX_RELATIVES]]
+
+    def _name(self, identifier: str) -> str:
+        return self.kb.name_in(self.kb.row(identifier), ASKED_LANGUAGE.get())
+
+    def named(self, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        """Return candidates with the names of concepts in the language of the request."""
+        language = ASKED_LANGUAGE.get()
+        return tuple(each.named(self.kb, language) for each in found) if language else tuple(found)
 
 
 def settings_of(**wanted: Any) -> tuple[tuple[str, Any], ...]:

@@ -22,7 +22,7 @@ from fastapi import Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from biograft.language import ASKED_IN_CHINESE
+from biograft.language import ASKED_LANGUAGE
 from biograft.linking.addresses import host_of, is_address
 from biograft.serve.config import ServiceConfig
 from biograft.serve.engine import json_answer
@@ -265,7 +265,7 @@ class Guard:
             await send(message)
 
         languages = dict(scope["headers"]).get(b"accept-language", b"")
-        ASKED_IN_CHINESE.set(languages.lower().startswith(b"zh"))
+        ASKED_LANGUAGE.set("zh" if languages.lower().startswith(b"zh") else "")
         self._metrics.in_progress.inc()
         try:
             await self._admit(scope, receive, counted)

@@ -1,4 +1,4 @@
-"""Errors of the service in Chinese: what a page in Chinese shows, and who gets English."""
+"""Errors and names of the service in Chinese: what a page in Chinese shows, who gets English."""
 
 from __future__ import annotations
 
@@ -135,6 +135,26 @@ def test_what_a_format_loses_is_said_in_the_language_of_the_page(client):
     answer = client.post("/v1/export?to=conll", json=asked, headers=PAGE)
     assert answer.status_code == 200, answer.text
     assert is_chinese(unquote(answer.headers["x-lost"]))
+
+
+def test_concepts_are_named_in_the_language_of_the_page(client):
+    def names(headers):
+        def ask(path, body=None):
+            method = "GET" if body is None else "POST"
+            return client.request(method, f"/v1/{path}", json=body, headers=headers).json()
+
+        (mention,) = ask("link", {"text": "否认心梗"})["mentions"]
+        (term,) = ask("mentions", {"mentions": ["心梗"]})["mentions"]
+        (hit, *_) = ask("search?q=心梗")["concepts"]
+        concept = ask("concepts/D009203")
+        others = ask("neighbours/D009203")["neighbours"]
+        return {mention["name"], term["name"], hit["name"], concept["name"]}, concept, others
+
+    for _ in range(2):  # searches are kept
+        chinese, concept, others = names(PAGE)
+        assert chinese == {"心肌梗死"}
+        assert names({})[0] == {"Myocardial Infarction"}
+    assert all(is_chinese(each["name"]) for each in (*concept["parents"], *others))
 
 
 def test_errors_of_fhir_are_english(client):

@@ -17,6 +17,7 @@ function speak(language) {
   }
   $("query").placeholder = words.searchLabel;
   $("text").placeholder = words.paste;
+  $("hits").setAttribute("aria-label", words.candidates);
   $("hints").textContent = words.hints;
   $("marked").setAttribute("aria-label", words.text);
   const other = language === "en" ? "zh" : "en";
@@ -122,7 +123,7 @@ function facts(concept) {
   }
   const rows = [...byLanguage].map(([language, names]) =>
     [`${state.words.names} ${language}`, [...names].slice(0, 20).join("; ")]);
-  const types = concept.types.map((type) => type.label || typeName(type.code)).join("; ");
+  const types = concept.types.map((type) => state.words.typeNames[type.code] || type.label || type.code).join("; ");
   if (types) rows.push([state.words.types, types]);
   const ids = concept.ids.map((each) => each.id).slice(0, 20).join("; ");
   if (ids) rows.push([state.words.ids, ids]);

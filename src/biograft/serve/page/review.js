@@ -59,6 +59,8 @@ function speak(language) {
   $("key-list").replaceChildren(...state.words.reviewKeys.flatMap(([keys, what]) =>
     [make("dt", keys.split(" ").flatMap((key) => [key === "…" ? key : make("kbd", key), " "])), make("dd", what)]));
   $("terms").setAttribute("aria-label", state.words.terms);
+  $("hits").setAttribute("aria-label", state.words.candidates);
+  document.title = `biograft ${state.words.review.toLowerCase()}`;
   choices("format", Object.fromEntries(FORMATS.map((name) => [name, state.words.exports[name]])));
   choices("status", {waiting: state.words.waiting, ...state.words.statuses, "": state.words.all});
   choices("flag", {"": state.words.all, ...state.words.flags});
@@ -166,7 +168,7 @@ function show() {
   }
   $("term-title").textContent = own.text;
   $("facts").replaceChildren(...[words.frequency(own.frequency), own.code && `${words.code} ${own.code}`,
-    own.part && words.partOf(own.part), own.context, words.flags[own.flag], own.reason].filter(Boolean).map(chip));
+    own.part && words.partOf(own.part), own.context, words.flags[own.flag], reasonOf(own.reason)].filter(Boolean).map(chip));
   const who = [own.reviewer, own.second_reviewer].filter(Boolean).join(", ");
   const relation = own.action === "approve" && own.relation !== "exact" && words.relations[own.relation];
   $("state").textContent = own.status === "open" ? "" : [statusOf(current()), relation,
@@ -175,6 +177,12 @@ function show() {
   $("candidates").replaceChildren(...own.candidates.map(candidateItem));
   $("terms").children[state.at].scrollIntoView({block: "nearest"});
   return trying(showConcept);
+}
+
+/* Why a term is doubtful: a reason, or words of it with their status (`fever: absent`). */
+function reasonOf(reason) {
+  const {reasons, status} = state.words, [, said, value] = /^(.*): (\w+)$/.exec(reason) || [];
+  return reasons[reason] || (status[value] ? `${said}: ${status[value]}` : reason);
 }
 
 const chip = (text) => make("span", text, {class: "chip", dir: "auto"});
