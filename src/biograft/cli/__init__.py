@@ -16,6 +16,7 @@ from biograft.cli.fields import CommandGroup as CommandGroup, Offered as Offered
 from biograft.errors import (
     BiograftError,
     EncoderWarning,
+    MissingExtraError,
     missing_extra,
     shorten,
     visible,
@@ -201,6 +202,8 @@ def _run() -> None:
     except BiograftError as error:
         fail(error)
     except ModuleNotFoundError as error:
+        if error.name == "torch":
+            fail(MissingExtraError("models", "this command"))
         fail(missing_extra(error, "this command"))
     except UnicodeEncodeError as error:
         if error.reason != _NO_UTF8:

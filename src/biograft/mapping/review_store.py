@@ -346,7 +346,11 @@ class ReviewStore:
             is_file = self.engine.dialect.name == "sqlite"
             if is_file and not full and code not in _FAILED:
                 raise
-            remedy = "free space" if full else "try again, or look at the disk"
+            remedy = (
+                "free space"
+                if full
+                else "try again when no other program holds it, or look at the disk"
+            )
             if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 remedy = "the file and its folder must be writable, also to read"
             change = "nothing was changed" if is_file else "what had no answer may be undone"

@@ -159,6 +159,14 @@ def server_options(host: str, port: int) -> dict[str, Any]:
     """
     from biograft.serve.guard import LimitedProtocol
 
+    try:  # said here: uvicorn has its own words, after the page was announced
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise ConfigError(
+            f"--port {port}: cannot be listened at ({error.strerror}); choose another"
+        ) from error
     return {
         "http": LimitedProtocol,
         "host": host,

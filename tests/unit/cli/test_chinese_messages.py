@@ -28,6 +28,8 @@ ERRORS = {
     *("InputError", "FormatError", "EncodingError", "UnrecognisedError", "ConfigError"),
     *("StoreError", "OutputError", "NotFoundError", "ConflictError"),
 }
+OF_SECOND = {"RefusedError", "_refuse", "MissingExtraError", "import_extra"}
+"""What takes its message as the second argument."""
 REASONS = {"note", "reject", "doubt", "filter"}
 PLACES = [chr(0xE000 + k) for k in range(40)]
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -87,7 +89,7 @@ def said_by(node):
         return []
     name = getattr(node.func, "id", getattr(node.func, "attr", ""))
     said = node.args[:1] if name in ERRORS | REASONS else []
-    said += node.args[1:2] if name in ("RefusedError", "_refuse") else []
+    said += node.args[1:2] if name in OF_SECOND else []
     return said + [k.value for k in node.keywords if k.arg == "remedy" and name in ERRORS]
 
 
@@ -96,7 +98,7 @@ def messages():
     for path in sorted(HOME.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             for text in (text for each in said_by(node) for text in templates(each)):
-                if re.search(r"[A-Za-z]{2,} [a-z]{2,}", text):
+                if ENGLISH.search(re.sub(r"^biograft mcp.*", "", text)):
                     yield f"{path.relative_to(HOME)}:{node.lineno}", text
 
 
