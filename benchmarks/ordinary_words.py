@@ -11,9 +11,9 @@
   similar shape in a pair that is far more frequent.
 - ``chinese_word_pairs``: words of two characters that jieba's dictionary counts five times or more
   (``--jieba``: its dict.txt, MIT licence), a line for each first character.
-- ``chinese_characters``: each character of these texts with its readings without tones, and the
-  characters of similar shape: those whose Cangjie code, four-corner code, number of strokes and
-  phonetic agree, by the Unihan database (``--unihan``: a folder with Unihan_*.txt).
+- ``chinese_characters``, of biograft.kb: each character of these texts with its readings without
+  tones, and the characters of similar shape: those whose Cangjie code, four-corner code, number of
+  strokes and phonetic agree, by the Unihan database (``--unihan``: a folder with Unihan_*.txt).
 
 Chinese words, by which names in running text are told from parts of other words, are counted in
 chinese_medical.txt.gz as rjieba splits it. Those of at most three characters and three occurrences
@@ -44,10 +44,10 @@ from string import ascii_lowercase
 from script_options import add_data, start_parser
 
 from biograft.kb.names import HAN
+from biograft.kb.similar_characters import CHARACTERS, similar_characters
 from biograft.text.chinese_words import WORDS as CHINESE_WORDS
 from biograft.text.formats import read_documents
-from biograft.text.spelling.chinese import similar_characters
-from biograft.text.spelling.corrections import CHARACTERS, PAIRS, WORD_PAIRS, WORDS
+from biograft.text.spelling.corrections import PAIRS, WORD_PAIRS, WORDS
 from biograft.text.tokens import simplify
 
 MIN_TEXTS, MIN_WORDS, MAX_CHARACTERS = 2, 3, 3
@@ -98,7 +98,7 @@ def main() -> None:
     if options.unihan:
         used = {char for pair in pairs for char in pair}
         unihan = {c: f for c, f in _read_unihan(options.unihan).items() if c in used}
-        _write(options.out / CHARACTERS, sorted(_character_lines(unihan)))
+        _write(options.out.parents[1] / "kb" / CHARACTERS, sorted(_character_lines(unihan)))
     _write(options.out / PAIRS, sorted(_known_pairs(pairs)))
     words = _chinese_words(_lines(options.data / "text/chinese_medical.txt.gz"))
     _write(options.chinese / CHINESE_WORDS, words)

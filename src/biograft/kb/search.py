@@ -22,14 +22,15 @@ from biograft.arrays import Ints, Uints
 from biograft.kb.names import APOSTROPHES, HAN_RANGES, normalise
 from biograft.kb.pinyin import PinyinNames
 from biograft.kb.records import NameKind
+from biograft.kb.similar_characters import similar_spellings
 from biograft.kb.store import KnowledgeBase, Match
 from biograft.kb.tables import NAME_KINDS, TextColumn
 
 if TYPE_CHECKING:  # suggestions need no polars
     import polars as pl
 
-PINYIN = "pinyin"
-"""Kind of match of a Chinese name by its pinyin."""
+PINYIN, SIMILAR = "pinyin", "similar"
+"""Kinds of match of a Chinese name: by its pinyin, and with one other character."""
 MAX_CANDIDATES = 20_000
 """Maximum number of names that are ranked; the shortest ones if more contain all words."""
 
@@ -58,11 +59,13 @@ def search_names(
             matches.setdefault(match.concept, match)
             if len(matches) >= limit:
                 break
-    if len(matches) < limit and language in (None, "zh"):
+    if len(matches) < limit and language in (None, "zh") and text.isascii():
         for row in PinyinNames.of(base).find(text):
             match = base.match(row, PINYIN)
             matches.setdefault(match.concept, match)
-    return list(matches.values())[:limit]
+    return list(matches.values())[:limit] or NameSuggestions(base, text).similar(
+        text, limit, language=language
+    )
 
 
 def _scan(
@@ -147,7 +150,7 @@ class NameSuggestions:
     """
 
     def __init__(self, kb: KnowledgeBase, only: str | None = None) -> None:
-        self._kb, texts = kb, kb.texts("names", "text")
+        self._kb, self._only, texts = kb, only, kb.texts("names", "text")
         keys = [normalise(text) for text in texts] if only is None else []
         self._rows: Any = range(len(keys))
         chosen: Any = slice(None)
@@ -177,6 +180,7 @@ class NameSuggestions:
         The name that is the text comes first; then names that begin with it, short and preferred
         ones of concepts with many below them before others; then names with the text at a later
         word; then names that have all its words, in any order; then Chinese names with this pinyin.
+        Only where there is none, Chinese names with a similar character count.
 
         Args:
             text: What was typed so far.
@@ -196,7 +200,29 @@ class NameSuggestions:
             if concept not in found and len(found) < limit:
                 found[concept] = row
                 matches.append(self._kb.match(row, PINYIN))
-        return matches
+        return matches or self.similar(text, limit, language=language)
+
+    def similar(self, text: str, limit: int = 10, *, language: str | None = None) -> list[Match]:
+        """Return concepts with a Chinese name in which one character is another one.
+
+        It has the same sound as that of the text, or a similar shape: 心机梗死 finds 心肌梗死.
+        Short names come first.
+
+        Args:
+            text: What was typed.
+            limit: Maximum number of concepts.
+            language: Language of the names; None: all.
+        """
+        if "zh" not in self._kb.languages:
+            return []
+        key = normalise(text)[:_COMPARED]
+        others = list(similar_spellings(key, range(len(key))))
+        among = self if self._only is None else NameSuggestions(self._kb, " ".join(others))
+        found: dict[int, int] = {}
+        for other in others:
+            found = among._name_of_each(other, limit, language) | found
+        matches = [self._kb.match(int(among._rows[name]), SIMILAR) for name in found.values()]
+        return sorted(matches, key=lambda match: len(match.name))[:limit]
 
     @cached_property
     def pinyin(self) -> PinyinNames:

@@ -182,7 +182,7 @@ class Match:
     language: str
     """Language of that name."""
     how: str
-    """``exact``, ``normalised``, ``prefix``, ``words`` or ``pinyin``."""
+    """``exact``, ``normalised``, ``prefix``, ``words``, ``pinyin`` or ``similar``."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the match as plain values."""

@@ -211,7 +211,7 @@ class SearchHit(BaseModel):
     name: str
     matched: str
     language: str
-    how: str = Field(description="exact, prefix, words or pinyin")
+    how: str = Field(description="exact, prefix, words, pinyin or similar")
 
 
 class SearchAnswer(BaseModel):

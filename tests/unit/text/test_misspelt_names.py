@@ -10,8 +10,8 @@ from array_damage import put
 from hypothesis import given, settings, strategies as st
 
 from biograft.errors import StoreError
+from biograft.kb.similar_characters import similar_characters
 from biograft.text import MisspeltNames, NamesIndex, WordFinder
-from biograft.text.spelling.chinese import similar_characters
 from biograft.text.spelling.corrections import LONG_WORD, MAX_NEAREST, MIN_LETTERS
 
 NAMES = [

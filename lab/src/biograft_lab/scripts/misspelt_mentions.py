@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 from script_options import some_of
 
 from biograft.kb.names import HAN
+from biograft.kb.similar_characters import similar_characters
 from biograft.linking import Linker
 from biograft.text.documents import Document, Mention
-from biograft.text.spelling.chinese import similar_characters
 from biograft_lab.scripts import new_parser, run
 from biograft_lab.scripts.unseen_notes import open_store, read_notes
 

@@ -42,6 +42,7 @@ from biograft.linking.lexical.ngrams import (
     weigh,
 )
 from biograft.linking.lexical.search import score_texts, search_texts
+from biograft.linking.lexical.spellings import other_spellings
 from biograft.linking.lexical.synonyms import WordSynonyms
 from biograft.linking.normalisation import DEFAULT_STEPS, Steps
 from biograft.progress import Progress
@@ -204,6 +205,8 @@ _SUBSTITUTED, _BY_RATIO, _SUBSTITUTED_MAX = 0.85, 0.13, 0.975
 """Score of a synonym substitution: the first plus the second times the root of the ratio, at most
 the third. Chosen on the dev sets of NCBI disease and BC5CDR (see the lab log)."""
 
+_RESPELT = 10
+"""Forms found by each other spelling."""
 _EQUAL = 0.9999
 """A form with a higher cosine may be equal to that of the text."""
 _FEW, _CHUNK = 32, 256
@@ -421,7 +424,8 @@ class LexicalIndex:
         return self._to_rows(hits, scores)
 
     def _find_substituted(self, forms: list[str]) -> Iterator[tuple[int, Rows, Scores]]:
-        """Yield the hits of synonym substitution: index of the query, forms, scores."""
+        """Yield the hits of other spellings and of synonyms: index of the query, forms, scores."""
+        yield from self._find_respelt(forms)
         if self._substitution is None:
             return
         queries, hits, ratios = self._substitution.find(forms)
@@ -429,6 +433,16 @@ class LexicalIndex:
         starts = np.flatnonzero(np.diff(queries, prepend=-1))  # queries ascend
         for start, end in itertools.pairwise([*starts.tolist(), len(queries)]):
             yield int(queries[start]), hits[start:end], scores[start:end].astype(np.float32)
+
+    def _find_respelt(self, forms: list[str]) -> Iterator[tuple[int, Rows, Scores]]:
+        """Yield the hits of Chinese forms with another character, as ``_find_substituted``."""
+        spelt = other_spellings(join_texts(forms), self._vocabulary)
+        if not spelt:
+            return
+        hits, cosines = self._nearest(_RESPELT, [other for _, other in spelt])
+        for (query, other), found, scores in zip(spelt, hits, cosines, strict=True):
+            share = np.float32(SIMILAR * (1 - 1.5 / len(other)))
+            yield query, found[found >= 0], scores[found >= 0] * share
 
     def _to_rows(self, forms: Ints, scores: Float32s) -> NameHits:
         """Replace each form by its names, and keep the first k."""

@@ -62,6 +62,17 @@ def _is_dense(code: int) -> bool:
     )
 
 
+@njit(inline="always")
+def pair_key(first: int, second: int) -> Any:
+    """Return the key of a bigram.
+
+    Args:
+        first: Code point of its first character.
+        second: Code point of the second.
+    """
+    return (np.uint64(first) << np.uint64(_BITS)) | np.uint64(second)
+
+
 @njit()
 def grams_of(codes: Uints, start: int, end: int, out: Uint64s) -> int:
     """Write the n-grams of the text between two spaces at ``start`` and ``end``; count them.
@@ -85,7 +96,7 @@ def grams_of(codes: Uints, start: int, end: int, out: Uint64s) -> int:
             out[n] = b
             n += 1
             if _is_dense(third):
-                out[n] = (b << shift) | c
+                out[n] = pair_key(second, third)
                 n += 1
     return n
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from biograft.arrays import Flags, Int32s, Ints
 from biograft.compute import njit
+from biograft.kb.similar_characters import CONTRASTS, KINDS, is_contrast, similar_characters
 from biograft.text.names_index import (
     NameArrays,
     TokensRead,
@@ -27,7 +28,6 @@ from biograft.text.names_index import (
     node_before,
 )
 from biograft.text.spelling.corrections import (
-    CHARACTERS,
     WORD_PAIRS,
     is_among,
     ordinary_pairs,
@@ -53,45 +53,10 @@ _MAX_CHARACTERS = 24
 _BITS = np.uint64(23)
 """Pairs are looked up in a table of so many bits: a few unknown ones are taken for known."""
 _MIX, _TOP = np.uint64(0xD6E8FEB86659FD93), np.uint64(64) - _BITS
-_CONTRASTS = (
-    *("左右双单两侧", "上下前后内外中浅深", "阴阳", "有无非未不否", "正反负", "真假", "良恶"),
-    *("高低", "多少", "大小", "轻重", "急慢快缓", "增减升降", "长短", "粗细", "先后", "原继"),
-    *("一二三四五六七八九十百千", "甲乙丙丁戊己庚", "男女父母", "可疑确"),
-)
-"""Characters of sides, polarity, degree, number and type: none is an error for one beside it."""
-_KINDS = (
-    "头脑颅额颞枕面颌眼睑眶睛耳鼻口唇舌龈齿牙咽喉扁颈项肩腋臂肘腕手掌指胸乳肋胁背腰腹脐脘骶髋臀"
-    "股腿膝腘踝足趾跟心肺肝胆脾胃肠肾胱胰脊椎骨髓筋肌皮肤腺血尿精便痰脉膜气管子宫巢睾肛门胞",
-    "病炎癌瘤囊肿痛痒疼胀麻酸疮疹疱疣痔疖痈疽疝痢疟痘斑疤瘘瘫痪痉痹石",
-    "钠钾钙镁磷氯铁铜锌铅锂锰汞砷碘氟溴硫硝硼铋苯苄氨酮醇酸酯烷酚醚",
-)
-"""Characters of parts of the body, kinds of disease, and substances."""
 _JOINED, _STRANGE_BEFORE, _STRANGE_BEHIND = 1, 2, 4
 """A character and the one before it are an ordinary word, or are never beside each other, and the
 one before, or this one, belongs to no word on its other side either."""
 _FUNCTION_CODES, _TAIL_CODES = (np.array([*map(ord, each)]) for each in (_FUNCTION, _TAILS))
-
-
-@cache
-def similar_characters() -> dict[str, tuple[str, str]]:
-    """Return the characters of the same sound and of similar shape of each character."""
-    rows = [line.split("\t") for line in read_data(CHARACTERS).splitlines()]
-    readings = {char: own.split() for char, own, _ in rows}
-    by_sound: dict[str, list[str]] = {}
-    for char, own in readings.items():
-        for reading in own:
-            by_sound.setdefault(reading, []).append(char)
-    shapes: dict[str, dict[str, None]] = {char: dict.fromkeys(near) for char, _, near in rows}
-    for char, _, near in rows:
-        for other in near:
-            shapes[other][char] = None
-    return {
-        char: (
-            "".join(dict.fromkeys(c for r in own for c in by_sound[r] if c != char)),
-            "".join(shapes[char]),
-        )
-        for char, own in readings.items()
-    }
 
 
 @cache
@@ -101,12 +66,6 @@ def ordinary_word_pairs() -> Hashes:
     letters = "".join(line[0] + second for line in lines for second in line[1:])
     codes = np.frombuffer(letters.encode("utf-32-le"), np.dtype("<u4"))
     return np.sort(pair_keys(codes[0::2], codes[1::2]))
-
-
-def _contrast(one: str, other: str) -> bool:
-    """Whether two characters are of sides, numbers, parts of the body and the like."""
-    meaningful = "".join((*_CONTRASTS, *_KINDS))
-    return one in meaningful and other in meaningful
 
 
 class HanCorrector:
@@ -176,7 +135,7 @@ class HanCorrector:
         starts, near = [0], []
         for char in sorted(similar):
             own = [forms[each] for each in "".join(similar[char]) if each in forms]
-            near += [form for form in own if not _contrast(char, chr(codes[form]))]
+            near += [form for form in own if not is_contrast(char, chr(codes[form]))]
             starts.append(len(near))
         chars = np.array([ord(char) for char in sorted(similar)], np.uint32)
         return chars, np.array(starts, np.int64), np.array(near, np.int64)
@@ -216,10 +175,10 @@ def _slots(keys: Hashes) -> Ints:
 @cache
 def _groups() -> tuple[Codes, Ints, int]:
     """Return characters in order, the group that each belongs to, and the number of contrasts."""
-    of = {char: n for n, group in enumerate((*_CONTRASTS, *_KINDS)) for char in group}
+    of = {char: n for n, group in enumerate((*CONTRASTS, *KINDS)) for char in group}
     chars = sorted(of)
     groups = np.array([of[char] for char in chars], np.int64)
-    return np.array([ord(char) for char in chars], np.uint32), groups, len(_CONTRASTS)
+    return np.array([ord(char) for char in chars], np.uint32), groups, len(CONTRASTS)
 
 
 @njit()

@@ -43,7 +43,7 @@ from biograft.text.tokens import Codes, Hashes, hash_words, positions_in
 from biograft.text.vocabulary import find_word
 
 WORDS, PAIRS = "english_words.txt.gz", "chinese_pairs.txt.gz"
-WORD_PAIRS, CHARACTERS = "chinese_word_pairs.txt.gz", "chinese_characters.txt.gz"
+WORD_PAIRS = "chinese_word_pairs.txt.gz"
 _PAIR_SHIFT = np.uint64(32)
 
 
