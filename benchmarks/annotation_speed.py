@@ -6,9 +6,7 @@ made of the names themselves. Its first half warms up and the second is timed, s
 run has read most words before. Times are those of the processor, so other work counts
 little. Each number of names runs in a process of its own. The names index is made as `biograft
 index` makes it, and opened from disk. Beside it run bare automata over the same names and text
-where they are installed (ahocorasick-rs, pyahocorasick), which know neither words nor case, and
-QuickUMLS on the first 100 kB of it, which also finds names that are only similar: pip install
-quickumls==1.4.2 in an environment of its own, named with --quickumls-python.
+where they are installed (ahocorasick-rs, pyahocorasick), which know neither words nor case.
 
     python benchmarks/annotation_speed.py --quick --json    73,000 names, 1 MB, under a minute
     python benchmarks/annotation_speed.py --names 73000,1000000 --json
@@ -48,10 +46,6 @@ NAMES_PER_CONCEPT = 4
 PUBMED_ABSTRACTS, ABSTRACT_BYTES = 35_000_000, 1320
 """Abstracts of PubMed, and what one takes in UTF-8, its title included (the mean of BC5CDR's 1,500
 documents)."""
-_QUICKUMLS = Path(__file__).with_name("quickumls_matching.py")
-_QUICKUMLS_NAMES, _QUICKUMLS_BYTES = 100_000, 100_000
-"""Limits of what it gets, because it indexes names slowly."""
-_NO_QUICKUMLS = "not measured: name an interpreter that has it with --quickumls-python"
 _WORKERS = (1, 16, 64)
 _RATE_BYTES = 4_000_000
 
@@ -85,7 +79,6 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
             annotate,
             *(_bound(find, plain) for find in others.values() if callable(find)),
         )
-        quickumls = _quickumls(options.quickumls_python, names, lines, folder)
     rates = [len(text) / 1e6 / each for each in seconds_of]
     limits = dict(zip([n for n, find in others.items() if callable(find)], rates[2:], strict=True))
     limit = limits.get("ahocorasick_rs")
@@ -100,7 +93,6 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
         },
         "matching_over_limit": rates[0] / limit if limit else None,
         "names_index": names_index,
-        "quickumls": quickumls,
         "open_seconds": seconds,
         "peak_gib": peak_gib(),
         "pubmed": project(rates[1]),
@@ -131,31 +123,6 @@ def annotation_rate(kb: KnowledgeBase, index: Path, folder: Path, runs: int) -> 
     annotate(warm_chunks)
     (seconds,) = _interleave(runs, annotate)
     return len(text) / 1e6 / seconds
-
-
-def _quickumls(
-    python: str, names: Sequence[str], lines: Sequence[str], folder: Path
-) -> dict[str, Any] | str:
-    if len(names) > _QUICKUMLS_NAMES:
-        return f"not measured with more than {_QUICKUMLS_NAMES} names"
-    if not python:
-        return _NO_QUICKUMLS
-    work = folder / "other"
-    work.mkdir()
-    (work / "names.txt").write_text("\n".join(names), encoding="utf-8")
-    some, size = [], 0
-    for line in lines:
-        size += len(line.encode()) + 1
-        if size > _QUICKUMLS_BYTES:
-            break
-        some.append(line)
-    (work / "text.txt").write_text("\n".join(some), encoding="utf-8")
-    command = [python, str(_QUICKUMLS), str(work), "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return "failed: " + (done.stderr.strip().splitlines() or ["no message"])[-1]
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
 
 
 def _interleave(runs: int, *calls: Callable[[], Any]) -> list[float]:
@@ -259,7 +226,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--text", type=Path, help="a file of one document a line")
     parser.add_argument("--mb", type=int, default=4, help="how much of it")
     parser.add_argument("--runs", type=int, default=3, help="runs for the median")
-    parser.add_argument("--quickumls-python", default="", help="an interpreter that has QuickUMLS")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
 

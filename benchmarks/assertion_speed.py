@@ -1,14 +1,13 @@
-"""Speed and accuracy of assertion status on sentences, against negspacy and medspaCy.
+"""Speed and accuracy of assertion status on sentences.
 
 The English sentences are those of NegEx, of which each has one marked finding, where the folder of
 real data has them (its half to develop on); and in both languages those of the synthetic notes of
 the package. A sentence is one call of assert_status; "notes" are whole notes in one call each.
-Times are CPU time of one process, the median of several runs; a peer runs in its own Python, with
-spaCy's tokens and sentences. F1 of notes is that of sentences without the note around them.
+Times are CPU time of one process, the median of several runs; compare_peers.py has those of others.
+F1 of notes is that of sentences without the note around them.
 "Negated" is as NegEx has it: what has resolved counts, which is present to biograft.
 
     python benchmarks/assertion_speed.py --quick --json
-    python benchmarks/assertion_speed.py --peer-python OTHER/bin/python --json
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import argparse
 import csv
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +31,6 @@ from biograft.evaluation import AssertionDocument, read_assertions
 from biograft.metrics.precision_recall import Counts
 from biograft.text.sentences import split_sentences
 
-PEERS = ("negspacy", "medspacy")
 NEGEX = Path("clinical") / "negex_dev.tsv"
 LANGUAGES = ("en", "zh")
 
@@ -80,7 +77,7 @@ def read_negex(path: Path) -> Iterator[Marked]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Measure the sentences of NegEx and both languages, and the peers where they are given."""
+    """Measure the sentences of NegEx and both languages."""
     runs = 3 if options.quick else 15
     repeats = 2 if options.quick else 10
     languages = {language: _measure_language(language, runs, repeats) for language in LANGUAGES}
@@ -90,9 +87,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     }
     if (options.data / NEGEX).exists():
         sentences = list(read_negex(options.data / NEGEX))
-        result["negex"] = _compare(sentences, ("negated", "historical"), options, runs)
-    if options.peer_python:
-        result["notes"] = _compare(sentences_of(read_notes("en")), ("negated",), options, runs)
+        result["negex"] = _measure_sentences(sentences, ("negated", "historical"), runs)
     return {
         **result,
         "peak_gib": peak_gib(),
@@ -102,10 +97,10 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _compare(
-    sentences: Sequence[Marked], flags: Sequence[str], options: argparse.Namespace, runs: int
+def _measure_sentences(
+    sentences: Sequence[Marked], flags: Sequence[str], runs: int
 ) -> dict[str, Any]:
-    """Measure English sentences by the rules and by the peers."""
+    """Measure English sentences."""
     model, found = RuleAssertions("en"), list[list[list[str]]]()
 
     def assert_sentences() -> None:
@@ -116,15 +111,8 @@ def _compare(
 
     assert_sentences()  # loads the rules
     speed = len(sentences) / _cpu_seconds(assert_sentences, runs)
-    own = {"sentences_per_second": speed, **_f1_of_flags(sentences, found, flags)}
-    result: dict[str, Any] = {"n_sentences": len(sentences), "biograft": own}
-    for peer in PEERS if options.peer_python else ():
-        of_peer = _run_peer(options.peer_python, peer, sentences, runs)
-        answers = of_peer.pop("flags")
-        known = [flag for flag in flags if peer != "negspacy" or flag == "negated"]
-        ratio = speed / of_peer["sentences_per_second"]
-        result[peer] = {**of_peer, "ratio": ratio, **_f1_of_flags(sentences, answers, known)}
-    return result
+    own = {"sentences_per_second": speed, **f1_of_flags(sentences, found, flags)}
+    return {"n_sentences": len(sentences), "biograft": own}
 
 
 def _measure_language(language: str, runs: int, repeats: int) -> dict[str, Any]:
@@ -154,7 +142,7 @@ def _measure_language(language: str, runs: int, repeats: int) -> dict[str, Any]:
         "sentences_per_second": len(sentences) / seconds,
         "notes_per_second": len(notes) / note_seconds,
         "megabytes_per_second": sum(len(text.encode()) for text, _ in whole) / note_seconds / 1e6,
-        **_f1_of_flags(sentences, answers, ("negated",)),
+        **f1_of_flags(sentences, answers, ("negated",)),
     }
 
 
@@ -167,7 +155,7 @@ def _cpu_seconds(call: Callable[[], None], runs: int) -> float:
     return statistics.median(times)
 
 
-def _f1_of_flags(
+def f1_of_flags(
     sentences: Sequence[Marked],
     answers: Sequence[Sequence[Sequence[str]]],
     flags: Sequence[str],
@@ -184,19 +172,6 @@ def _f1_of_flags(
         names = ("precision", "recall", "f1")
         metrics[flag] = {name: round(100 * getattr(counts, name), 2) for name in names}
     return metrics
-
-
-def _run_peer(python: str, peer: str, sentences: Sequence[Marked], runs: int) -> dict[str, Any]:
-    """Run a peer in its own Python."""
-    script = str(Path(__file__).with_name("assertion_peer.py"))
-    given = json.dumps([[each.text, each.spans] for each in sentences])
-    done = subprocess.run(
-        [python, script, peer, str(runs)], input=given, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"{peer} failed:\n{done.stderr}")
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
 
 
 def _print(options: argparse.Namespace) -> None:
@@ -218,7 +193,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer runs")
     parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
     add_data(parser)
-    parser.add_argument("--peer-python", default="", help="a Python that has negspacy and medspacy")
     run_with(_print, parser.parse_args())
 
 
