@@ -4,11 +4,12 @@ The vector of a name is the mean of its tokens' vectors, weighted by the softmax
 number a token, projected to the width of the teacher; a perceptron with one hidden layer is added,
 and the sum scaled to length 1. The table has 8 bits a number and a scale a row.
 
-The tokens are WordPiece tokens, made in pure Python, equal to those of BERT's tokenizer, and whole
-words. A text is split at whitespace, then each part is normalised (control characters removed,
-accents stripped, lowercased), split at punctuation and Chinese characters, and each word into the
-longest tokens of the vocabulary. Words of a second list are tokens, too, beside those that they
-consist of. The parts of a text are independent of each other, so the tokens of each are cached.
+The tokens are WordPiece tokens, made in pure Python, equal to those of BERT's tokenizer, whole
+words, and pairs of neighbouring Chinese characters. A text is split at whitespace, then each part
+is normalised (control characters removed, accents stripped, lowercased), split at punctuation and
+Chinese characters, and each word into the longest tokens of the vocabulary. Words and pairs of a
+second list are tokens, too, beside those that they consist of. The parts of a text are independent
+of each other, so the tokens of each are cached.
 By the scripts of texts, an encoder knows what it has not learned to read.
 """
 
@@ -22,6 +23,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -178,11 +180,19 @@ class WordPieceTokenizer:
     def rows_of_part(self, part: str) -> tuple[int, ...]:
         """Return the rows of the tokens and words of a text without whitespace."""
         rows: list[int] = []
-        for word in self.split(part):
+        words = self.split(part)
+        for word in words:
             rows += self._pieces(word)
             if word in self._row_of_word:
                 rows.append(self._row_of_word[word])
-        return tuple(rows)
+        pairs = self.pairs(words) if self._row_of_word else ()
+        return (*rows, *(self._row_of_word[pair] for pair in pairs if pair in self._row_of_word))
+
+    def pairs(self, words: Sequence[str]) -> Iterator[str]:
+        """Yield the pairs of Chinese characters that are neighbours among the words of a text."""
+        for one, other in pairwise(words):
+            if len(one) == len(other) == 1 and _is_chinese(one) and _is_chinese(other):
+                yield one + other
 
     def split(self, part: str) -> list[str]:
         """Normalise a text without whitespace and split it into words, before WordPiece."""
@@ -199,7 +209,7 @@ class WordPieceTokenizer:
 
     def is_split(self, word: str) -> bool:
         """Whether a word consists of several tokens."""
-        return len(self._pieces(word)) > 1
+        return len(self.rows_of_part(word)) > 1
 
     def _pieces(self, word: str) -> list[int]:
         """Split a word into the longest tokens from its beginning; if one is missing, unknown."""

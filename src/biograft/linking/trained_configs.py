@@ -198,12 +198,13 @@ class StaticConfig(Config):
 
     A name is the weighted mean of its tokens' vectors (``width`` numbers each), projected to the
     width of the teacher, plus a perceptron with ``hidden`` units. The tokens are the teacher's, and
-    the words of the training texts that it splits: those that occur in at least
-    ``min_word_count`` texts, at most ``max_words`` of them.
+    the words and pairs of Chinese characters of the training texts that it splits: those that occur
+    in at least ``min_word_count`` texts, at most ``max_words`` of them.
 
     The loss is the cosine distance to the teacher's vector, plus ``similarity_weight`` times the
     divergence of the similarities in a batch from the teacher's, as distributions over the other
-    names with ``temperature``.
+    names with ``temperature``; and ``gold_weight`` times the cross-entropy of the concepts of
+    training mentions, among ``n_names`` names.
     """
 
     width: Annotated[int, AtLeast(1)] = 128
@@ -212,10 +213,16 @@ class StaticConfig(Config):
     """Maximum number of tokens of a name, words included; the rest is left out."""
     min_word_count: Annotated[int, AtLeast(1)] = 2
     max_words: Annotated[int, AtLeast(0)] = 50_000
+    min_token_count: Annotated[int, AtLeast(0)] = 0
+    """Tokens of several characters that fewer texts have are left out of the table."""
     languages: tuple[str, ...] = ()
     """Names in these languages only; none: all."""
     similarity_weight: Weight = 1.0
     temperature: Annotated[float, Above(0)] = 0.05
+    gold_weight: Weight = 1.0
+    n_mentions: Annotated[int, AtLeast(1)] = 256
+    """Training mentions in a batch."""
+    n_names: Annotated[int, AtLeast(1)] = 3000
     training: StaticTraining = field(default_factory=StaticTraining)
     """Length, batch and learning rate."""
 

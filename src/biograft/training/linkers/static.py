@@ -2,7 +2,8 @@
 
 The table starts with the teacher's vectors of single tokens and words, reduced to its width by
 their principal axes. Training makes the vector of each name similar to the teacher's, and the
-similarities of the names in a batch distributed like the teacher's.
+similarities of the names in a batch distributed like the teacher's. Where mentions with their
+concepts are given, those are to be more similar to a name of the concept than to other names.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from biograft.arrays import Flags
 from biograft.errors import ConfigError
+from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.config import LinkerConfig
 from biograft.linking.dense import DenseConfig
 from biograft.linking.dense.index import DenseIndex
 from biograft.linking.index import IndexConfig, build_index, open_search
 from biograft.linking.lexical import LexicalConfig
+from biograft.linking.queries import GoldQuery
 from biograft.linking.static import (
     POOLING,
     Rows,
@@ -132,6 +136,8 @@ class NameBatch:
     rows: Rows
     starts: Starts
     targets: Vectors
+    gold: tuple[Rows, Starts, Flags] | None = None
+    """Tokens of mentions, then of names, and which name is right for a mention."""
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -170,6 +176,23 @@ class TeacherNames:
         vectors[~stored] = self._more[indices[~stored] - self._stored.n_rows]
         return to_unit_length(vectors)
 
+    def gold(self, kb: KnowledgeBase, queries: Sequence[GoldQuery]) -> list[tuple[int, list[int]]]:
+        """Return the numbers of the texts of mentions, and of the names of their concepts.
+
+        Args:
+            kb: Knowledge base of the names.
+            queries: Mentions with their concepts; those that it does not have are left out.
+        """
+        number = {text: n for n, text in enumerate(self.texts)}
+        found = []
+        for query in queries:
+            known = [kb.concept_at(kb.row(each)) for each in query.gold if each in kb]
+            named = {self.teacher.prepare(name.text) for each in known for name in each.names}
+            right = sorted(number[name] for name in named if name in number)
+            mentions = map(self.teacher.prepare, query.parts)
+            found += [(number[text], right) for text in mentions if text in number and right]
+        return found
+
     def fingerprint(self) -> str:
         """Compute a hash of the texts."""
         return hashlib.sha256(json.dumps(self.texts).encode()).hexdigest()
@@ -182,12 +205,18 @@ class TeacherBatches(IndependentBatches[NameBatch]):
         names: Names with the vectors of the teacher.
         tokenizer: Splits names into rows of the table.
         config: Settings of the training.
+        gold: Numbers of mentions, and of the names of their concepts.
     """
 
     def __init__(
-        self, names: TeacherNames, tokenizer: WordPieceTokenizer, config: StaticConfig
+        self,
+        names: TeacherNames,
+        tokenizer: WordPieceTokenizer,
+        config: StaticConfig,
+        gold: Sequence[tuple[int, Sequence[int]]] = (),
     ) -> None:
         self.names, self.config = names, config
+        self._gold = gold if config.gold_weight else ()
         rows, starts = tokenizer.rows_of(names.texts, config.max_length)
         self._rows, self._starts = rows, starts
         self._usable = np.flatnonzero(np.diff(starts) > 0)
@@ -212,17 +241,35 @@ class TeacherBatches(IndependentBatches[NameBatch]):
         order = self._usable[order[order < len(self._usable)]]
         for number in range(position, len(self), step):
             chosen = order[number * self._size : (number + 1) * self._size]
-            lengths = self._starts[chosen + 1] - self._starts[chosen]
-            starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-            shifts = np.repeat(self._starts[chosen] - starts[:-1], lengths)
-            tokens = self._rows[np.arange(starts[-1]) + shifts]
-            yield NameBatch(tokens, starts, self.names.vectors(chosen))
+            gold = self._gold_batch(epoch, number) if self._gold else None
+            yield NameBatch(*self._tokens(chosen), self.names.vectors(chosen), gold)
+
+    def _tokens(self, chosen: Starts) -> tuple[Rows, Starts]:
+        """Return the tokens of some texts."""
+        lengths = self._starts[chosen + 1] - self._starts[chosen]
+        starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        shifts = np.repeat(self._starts[chosen] - starts[:-1], lengths)
+        return self._rows[np.arange(starts[-1]) + shifts], starts
+
+    def _gold_batch(self, epoch: int, number: int) -> tuple[Rows, Starts, Flags]:
+        """Draw mentions, a right name of each, and other names of the index."""
+        rng = np.random.default_rng([self.config.training.seed, epoch, number])
+        n = min(self.config.n_mentions, len(self._gold))
+        drawn = [self._gold[row] for row in rng.choice(len(self._gold), n, replace=False)]
+        n_names = len(self.names) - len(self.names.more)
+        others = rng.choice(n_names, min(self.config.n_names, n_names), replace=False)
+        names = np.union1d([rng.choice(right) for _, right in drawn], others)
+        is_right = np.array([np.isin(names, right) for _, right in drawn])
+        mentions = np.array([mention for mention, _ in drawn])
+        return *self._tokens(np.append(mentions, names)), is_right
 
 
 def choose_words(
     tokenizer: WordPieceTokenizer, texts: Sequence[str], min_count: int, max_words: int
 ) -> list[str]:
-    """Choose the words that occur often and are of several tokens, most frequent first.
+    """Choose the words and pairs of Chinese characters that occur often, most frequent first.
+
+    They are of several tokens.
 
     Args:
         tokenizer: Tokenizer of the word pieces.
@@ -235,9 +282,34 @@ def choose_words(
     for part, count in parts.items():
         for word in tokenizer.split(part):
             counts[word] += count
+        for pair in tokenizer.pairs(tokenizer.split(part)):
+            counts[pair] += count
     frequent = (item for item in counts.items() if item[1] >= min_count)
     ordered = sorted(frequent, key=lambda item: (-item[1], item[0]))
     return [word for word, _ in ordered if tokenizer.is_split(word)][:max_words]
+
+
+def drop_rare(
+    tokenizer: WordPieceTokenizer, texts: Sequence[str], min_count: int
+) -> WordPieceTokenizer:
+    """Return a tokenizer without the tokens that few texts have, but for letters and digits.
+
+    Args:
+        tokenizer: Tokenizer of the word pieces.
+        texts: Names to count tokens in.
+        min_count: Least number of occurrences of a token.
+    """
+    settings, known = tokenizer.settings, tokenizer.vocabulary
+    rows, _ = tokenizer.rows_of(texts, max(map(len, texts), default=0))
+    counts = np.bincount(rows, minlength=len(known)).tolist()
+    kept = [
+        token
+        for token, count in zip(known, counts, strict=True)
+        if count >= min_count
+        or token == settings.unk_token
+        or (len(token.removeprefix(settings.continuing_subword_prefix)) == 1 and token.isascii())
+    ]
+    return WordPieceTokenizer(kept, (), settings)
 
 
 def make_network(
@@ -268,11 +340,12 @@ def make_network(
         return StaticNetwork(table, importance, torch.zeros(width, dim), config.hidden)
     special: list[int] = teacher.tokenizer("")["input_ids"]
     padding = int(teacher.tokenizer.pad_token_id or 0)
-    n_tokens, parts = len(tokenizer.vocabulary), []
+    tokens = teacher.tokenizer.convert_tokens_to_ids(list(tokenizer.vocabulary))
+    parts = []
     teacher.model.eval()
     with torch.inference_mode():
-        for start in range(0, n_tokens, _TOKEN_BATCH):
-            ids = range(start, min(start + _TOKEN_BATCH, n_tokens))
+        for start in range(0, len(tokens), _TOKEN_BATCH):
+            ids = tokens[start : start + _TOKEN_BATCH]
             batch = pad([[*special[:1], token, *special[1:]] for token in ids], padding)
             parts.append(teacher.embed(batch).float().cpu())
     parts.append(torch.from_numpy(teacher.encode(tokenizer.words)))
@@ -315,7 +388,26 @@ def _loss(
     rows, starts, targets = (
         torch.from_numpy(part).to(device) for part in (batch.rows, batch.starts, batch.targets)
     )
-    return distillation_loss(model(rows.long(), starts), targets, config)
+    loss, statistics = distillation_loss(model(rows.long(), starts), targets, config)
+    if batch.gold is not None:
+        rows, starts, is_right = (torch.from_numpy(part).to(device) for part in batch.gold)
+        loss_gold = gold_loss(model(rows.long(), starts), is_right, config.temperature)
+        loss = loss + config.gold_weight * loss_gold
+        statistics["gold"] = float(loss_gold.detach())
+    return loss, statistics
+
+
+def gold_loss(vectors: Tensor, is_right: Tensor, temperature: float) -> Tensor:
+    """Compute the mean cross-entropy of the right names of mentions, all of them together.
+
+    Args:
+        vectors: Vectors of the mentions, then of the names, of length 1.
+        is_right: Whether a name is right for a mention: (mentions, names).
+        temperature: Temperature of the similarities.
+    """
+    n = len(is_right)
+    scores = vectors[:n] @ vectors[n:].T / temperature
+    return (scores.logsumexp(1) - scores.masked_fill(~is_right, -math.inf).logsumexp(1)).mean()
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,20 +447,20 @@ class DistilledEncoder:
 
 def distil_encoder(
     index: DenseIndex,
-    texts: Sequence[str],
+    mentions: Sequence[GoldQuery],
     config: StaticConfig,
     out: str | Path,
     *,
     resume: bool = False,
     progress: Progress | None = None,
 ) -> DistilledEncoder:
-    """Distil the encoder of an index into ``out/encoder``, on the names indexed and more texts.
+    """Distil the encoder of an index into ``out/encoder``, on the names indexed and mentions.
 
     The run is in ``out/training``.
 
     Args:
         index: Dense index whose encoder is the teacher.
-        texts: Further texts to learn from, beside the names indexed.
+        mentions: Mentions to learn from, beside the names indexed.
         config: Settings of the training.
         out: Folder of the run.
         resume: Continue a run that is there.
@@ -376,12 +468,15 @@ def distil_encoder(
     """
     progress, out = progress or Progress(), Path(out)
     progress.start("tokens of the teacher")
-    names = TeacherNames(index, texts)
+    names = TeacherNames(index, [part for query in mentions for part in query.parts])
     teacher = names.teacher
     tokenizer = read_tokenizer(describe_tokenizer(teacher.tokenizer), teacher.name)
+    if config.min_token_count:
+        tokenizer = drop_rare(tokenizer, names.texts, config.min_token_count)
     words = choose_words(tokenizer, names.texts, config.min_word_count, config.max_words)
     tokenizer = WordPieceTokenizer(tokenizer.vocabulary, words, tokenizer.settings)
-    source = TeacherBatches(names, tokenizer, config)
+    gold = names.gold(index.kb, mentions)
+    source = TeacherBatches(names, tokenizer, config, gold)
     run = out / "training"
     resume = resume and bool(find_checkpoints(run))
     network = make_network(teacher, tokenizer, config, empty=resume)
@@ -390,7 +485,11 @@ def distil_encoder(
         source=source,
         compute_loss=partial(_loss, config),
         described=json.loads(json.dumps(asdict(config))),
-        provenance={"teacher": teacher.fingerprint(), "texts": names.fingerprint()},
+        provenance={
+            "teacher": teacher.fingerprint(),
+            "texts": names.fingerprint(),
+            "gold": hashlib.sha256(json.dumps(gold).encode()).hexdigest(),
+        },
     )
     trained = train(task, config.training, run, resume=resume, progress=progress)
     settings = EncoderSettings(pooling=POOLING, max_length=config.max_length, lower=teacher.lower)
@@ -438,9 +537,8 @@ def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     teacher = next((part for part in generators if isinstance(part, DenseIndex)), None)
     if teacher is None:
         raise ConfigError(f"index: {folder} has no vectors; make one with an encoder")
-    texts = [part for query in data.train for part in query.parts]
     result = distil_encoder(
-        teacher, texts, config, data.out, resume=data.resume, progress=data.progress
+        teacher, data.train, config, data.out, resume=data.resume, progress=data.progress
     )
     finished = result.training.finished
     return Outcome(made={"encoder": result.encoder}, report=result.to_json(), finished=finished)

@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 from biograft.cli import app  # noqa: E402
 from biograft.config import from_mapping  # noqa: E402
 from biograft.errors import ConfigError  # noqa: E402
+from biograft.evaluation import LinkQuery  # noqa: E402
 from biograft.linking import (  # noqa: E402
     Linker,
     StaticConfig,
@@ -28,6 +29,8 @@ from biograft.training.linkers.static import (  # noqa: E402
     StaticNetwork,
     choose_words,
     distillation_loss,
+    drop_rare,
+    gold_loss,
 )
 
 SITES = "heart lung liver kidney brain skin bone eye ear nose".split()
@@ -112,6 +115,53 @@ def test_words_are_those_of_several_tokens_that_occur_often():
     assert choose_words(tokenizer, texts, 2, 9) == ["abc", "ab", "acb"]
     assert choose_words(tokenizer, texts, 2, 1) == ["abc"]
     assert choose_words(tokenizer, texts, 3, 9) == ["abc"]
+
+
+def test_pairs_of_chinese_characters_are_words():
+    tokenizer = WordPieceTokenizer(["[UNK]", "心", "肌", "梗", "死", "ct"])
+    assert choose_words(tokenizer, ["心肌", "心肌梗死", "CT 心梗", "a 心"], 2, 9) == ["心肌"]
+    paired = WordPieceTokenizer(tokenizer.vocabulary, ["心肌", "梗死"])
+    assert paired.rows_of_part("心肌梗死") == (1, 2, 3, 4, 6, 7)
+    assert paired.rows_of_part("心CT肌") == (1, 5, 2)
+
+
+def test_rare_tokens_are_dropped_but_for_letters():
+    tokenizer = WordPieceTokenizer(["[UNK]", "flu", "a", "##b", "abc", "心", "肌"])
+    kept = drop_rare(tokenizer, ["flu 心", "abc flu"], 2)
+    assert kept.vocabulary == ("[UNK]", "flu", "a", "##b")
+
+
+def test_the_loss_of_gold_names_is_that_of_plain_loops():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(5, 4))
+    is_right = np.array([[True, False, True], [False, True, False]])
+    wanted = 0.0
+    for mention, right in zip(vectors[:2], is_right, strict=True):
+        weights = np.exp(vectors[2:] @ mention / 0.3)
+        wanted -= np.log(weights[right].sum() / weights.sum()) / 2
+    loss = gold_loss(torch.from_numpy(vectors), torch.from_numpy(is_right), 0.3)
+    assert float(loss) == pytest.approx(wanted)
+
+
+def test_mentions_become_similar_to_the_names_of_their_concepts(sites, teacher, tmp_path):
+    """What only the concepts of mentions say: that *acute heart* is a pain."""
+    train = [
+        LinkQuery(f"acute {site}", frozenset([f"{site}-pain"]), (f"acute {site}",))
+        for site in SITES
+    ]
+    right = {}
+    for weight in (0.0, 1.0):
+        changes = [*SMALL, "config.training.steps=60", f"config.gold_weight={weight}"]
+        recipe = LinkerRecipe.load("linker-static", changes, encoder=str(teacher))
+        out = tmp_path / f"RUN{weight}"
+        made = finetune(recipe, LinkerTrainingData(kb=sites, train=train, out=out)).made
+        build_index(sites, out / "I", StaticEncoder.from_pretrained(made["encoder"]))
+        linker = Linker(sites, open_index(sites, out / "I").search.generators[1])
+        found = linker.link_mentions([query.parts[0] for query in train], 1)
+        answers = zip(found, train, strict=True)
+        right[weight] = sum(first.concept in query.gold for (first, *_), query in answers)
+    assert right[1.0] >= 8
+    assert right[0.0] <= 5
 
 
 def test_a_student_finds_the_names_that_its_teacher_finds(sites, teacher, tmp_path):
