@@ -63,8 +63,8 @@ def add_adapters(model: Any, lora: LoraSettings | None) -> None:
 
 
 def has_adapters(model: Any) -> bool:
-    """Return True if a model has adapters."""
-    return bool(getattr(model, "peft_config", None))
+    """Return True if a model, or one inside it, has adapters."""
+    return any("peft_config" in vars(part) for part in model.modules())
 
 
 def merge_adapters(model: Any) -> Any:
@@ -75,10 +75,10 @@ def merge_adapters(model: Any) -> Any:
 
     plain = deepcopy(model)
     for name, layer in list(plain.named_modules()):
+        vars(layer).pop("peft_config", None)
         if isinstance(layer, BaseTunerLayer):
             layer.merge()
             plain.set_submodule(name, layer.get_base_layer())
-    del plain.peft_config
     return plain
 
 

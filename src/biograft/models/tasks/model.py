@@ -23,6 +23,7 @@ from transformers import AutoModelForSequenceClassification, AutoModelForTokenCl
 
 from biograft.errors import ConfigError, StoreError
 from biograft.models import TextEncoder
+from biograft.models.adapters import merge_adapters
 from biograft.models.batches import pad, token_batches
 from biograft.models.precision import autocast_in
 from biograft.models.pretrained import build_empty, quiet_transformers, save_tokenizer
@@ -226,7 +227,7 @@ class LabelNetwork(TaskNetwork):
             names = dict.fromkeys([*tokenizer.model_input_names, "token_type_ids"])
             tokenizer.model_input_names = tokenizer.init_kwargs["model_input_names"] = [*names]
         with quiet_transformers():
-            self.model.save_pretrained(folder)
+            merge_adapters(self.model).save_pretrained(folder)
         save_tokenizer(tokenizer, folder)
         write_settings(folder, self.encoder.settings)
 
@@ -242,6 +243,8 @@ def _graft(model: Any, body: Any, n_labels: int, dropout: float) -> Any:
         )
     if getattr(empty, "pooler", body) is None:
         body.pooler = None
+    elif pooler := getattr(body, "pooler", None):
+        pooler.requires_grad_(True)  # one of the last layers, also beside adapters
     setattr(model, name, nn.Identity())
     layers = {own: each for own, each in model.named_modules() if isinstance(each, nn.Linear)}
     last, layer = layers.popitem()

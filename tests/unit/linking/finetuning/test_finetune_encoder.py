@@ -30,6 +30,7 @@ from biograft.linking import (
     write_weights,
 )
 from biograft.models import TextEncoder
+from biograft.models.adapters import LoraSettings
 from biograft.training.batches import OrderedBatches
 from biograft.training.linkers import (
     LINKERS,
@@ -331,9 +332,13 @@ from biograft.kb import KnowledgeBase
 from biograft.training.linkers import FinetuneConfig, finetune_encoder
 from biograft.linking.queries import LabelledMention
 from biograft.models import TextEncoder
+from biograft.models.adapters import LoraSettings
 
-kb, folder, mentions, options, out = sys.argv[1:]
-encoder = TextEncoder.from_pretrained(folder)
+kb, folder, mentions, options, out, loading = sys.argv[1:]
+loading = json.loads(loading)
+if "lora" in loading:
+    loading["lora"] = LoraSettings(**loading["lora"])
+encoder = TextEncoder.from_pretrained(folder, **loading)
 result = finetune_encoder(
     KnowledgeBase.open(kb),
     encoder,
@@ -352,7 +357,8 @@ def test_two_processes_learn_the_same(clinic, tmp_path):
     clinic.load().save_pretrained(tmp_path / "start")
     options = {"k": 6, "training": {"steps": 3, "batch_size": 4, "precision": "fp32"}}
     mentions = [(mention.text, sorted(mention.concepts)) for mention in clinic.mentions]
-    given = [clinic.kb.folder, tmp_path / "start", json.dumps(mentions), json.dumps(options), out]
+    texts = [json.dumps(mentions), json.dumps(options)]
+    given = [clinic.kb.folder, tmp_path / "start", *texts, out, "{}"]
     run_on_two(TWO_PROCESSES, *given, log=tmp_path / "log")
     one, two = (json.loads((tmp_path / f"run.rank{k}.json").read_text()) for k in (0, 1))
     assert one == two
@@ -362,10 +368,17 @@ def test_two_processes_learn_the_same(clinic, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "loss",
-    ["marginal", *(pytest.param(x, marks=pytest.mark.long) for x in ("bank", "contrastive"))],
+    ("loss", "parts"),
+    [
+        ("marginal", ""),
+        *(
+            pytest.param(loss, parts, marks=pytest.mark.long)
+            for loss in ("bank", "contrastive")
+            for parts in ("", "towers", "lora")
+        ),
+    ],
 )
-def test_two_processes_are_as_one(clinic, config_of, tmp_path, loss):
+def test_two_processes_are_as_one(clinic, config_of, tmp_path, loss, parts):
     """Some mentions have no gold candidate, so that the processes hold unequal numbers."""
     clinic.load().save_pretrained(tmp_path / "saved")
     start = without_dropout(tmp_path / "saved", tmp_path / "start")
@@ -376,10 +389,13 @@ def test_two_processes_are_as_one(clinic, config_of, tmp_path, loss):
         "missing_gold": "skip",
         "training": {"epochs": 3, "batch_size": 4, "precision": "fp32", "learning_rate": 1e-3},
     }
-    encoder = TextEncoder.from_pretrained(start)
+    loading = {"towers": {"query_encoder": str(start)}, "lora": {"lora": {"r": 4}}}.get(parts, {})
+    lora = {"lora": LoraSettings(r=4)} if parts == "lora" else {}
+    encoder = TextEncoder.from_pretrained(start, **loading | lora)
     finetune_encoder(clinic.kb, encoder, clinic.mentions, config_of(**options), tmp_path / "one")
     mentions = json.dumps([(each.text, sorted(each.concepts)) for each in clinic.mentions])
-    given = [clinic.kb.folder, start, mentions, json.dumps(options), tmp_path / "two"]
+    texts = [mentions, json.dumps(options)]
+    given = [clinic.kb.folder, start, *texts, tmp_path / "two", json.dumps(loading)]
     run_on_two(TWO_PROCESSES, *given, log=tmp_path / "log")
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert len(one) == 6

@@ -201,10 +201,11 @@ train_reranker(collect_examples(kb, Linker.open(kb), make_queries(), config), co
 
 
 @pytest.mark.slow
-def test_two_processes_are_as_one(bench, tmp_path, monkeypatch):
+@pytest.mark.parametrize("reads", ["pairs", pytest.param("set", marks=pytest.mark.long)])
+def test_two_processes_are_as_one(bench, tmp_path, monkeypatch, reads):
     monkeypatch.setattr(model, "_DROPOUT", 0.0)
     encoder = without_dropout(Path(bench.config().encoder), tmp_path / "encoder")
-    config = replace(bench.config(epochs=1, held_out=0.2), encoder=str(encoder))
+    config = replace(bench.config(epochs=1, held_out=0.2, reads=reads), encoder=str(encoder))
     data = collect_examples(bench.kb, bench.linker, bench.queries, config)
     train_reranker(data, config, tmp_path / "one")
     (tmp_path / "given").write_bytes(pickle.dumps(config))

@@ -253,7 +253,7 @@ import torch
 from huggingface_hub import ModelCard as HubCard
 sys.path.insert(0, sys.argv[1])
 from conftest import SENTENCES, document
-from biograft.models.tasks import runs
+from biograft.training.tasks import runs
 from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
 from biograft.models.tasks.task import TaskExamples
 from biograft.training.tasks.results import RESULTS
@@ -315,16 +315,19 @@ def questions(texts):
     [
         {"head": "crf", "overlap": 4, "types": "keep"},
         pytest.param({"negatives": 0}, marks=pytest.mark.long),
+        pytest.param({"lora": {"r": 4}, "overlap": 4}, marks=pytest.mark.long),
     ],
-    ids=["ner", "ranking"],
+    ids=["ner", "ranking", "lora"],
 )
 def test_two_processes_are_as_one(documents, encoder_folder, tmp_path, config):
     """The loss of NER is a mean over words and that of ranking over pairs."""
-    task = "ner" if "head" in config else "ranking"
+    task = "ner" if "overlap" in config else "ranking"
+    config = dict(config)
+    lora = {"lora": config.pop("lora")} if "lora" in config else {}
     encoder = without_dropout(encoder_folder, tmp_path / "encoder")
     values = {
         "task": task,
-        "encoder": {"name": str(encoder), "max_length": 32},
+        "encoder": {"name": str(encoder), "max_length": 32, **lora},
         "config": {
             **config,
             "dropout": 0.0,
