@@ -41,15 +41,16 @@ def link(
         return _starter_linker()(text)
     if isinstance(kb, Linker):
         return (kb.with_settings(**settings) if settings else kb)(text)
-    return Linker.open(kb or _starter(), **settings)(text)
+    return Linker.open(kb or open_starter(), **settings)(text)
 
 
 @functools.cache
 def _starter_linker() -> Linker:
-    return Linker.open(_starter())
+    return Linker.open(open_starter())
 
 
-def _starter() -> KnowledgeBase:
+def open_starter() -> KnowledgeBase:
+    """Open the built-in knowledge base; it is built once into the user's folder for caches."""
     files = sorted(built_in_folder(STARTER).rglob("*.jsonl"))
     version = crc32(b"".join(file.read_bytes() for file in files))
     folder = (cache_folder() or Path(tempfile.mkdtemp())) / f"starter-{version:x}"

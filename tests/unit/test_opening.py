@@ -81,3 +81,14 @@ def test_the_names_are_there_before_anything_heavy_is_loaded():
     code = "import sys, biograft; assert {'link', 'load'} <= set(dir(biograft)); "
     code += "assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_commands_take_the_starter_by_name(run_main, tmp_path, monkeypatch):
+    """From a clone to a mapped column in two commands: install, map."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "terms.csv").write_text("term\nheart attack\n", encoding="utf-8")
+    code, _, error = run_main(
+        *("map", "terms.csv", "--column", "term", "--kb", "starter", "-o", "out.csv", "-k", "1")
+    )
+    assert (code, error.count("Error")) == (0, 0)
+    assert "D009203" in (tmp_path / "out.csv").read_text(encoding="utf-8")

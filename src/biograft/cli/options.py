@@ -24,10 +24,21 @@ _MAX_EXAMPLES = 3
 """Printed examples of each reason."""
 _SHOWN = 20
 """Maximum lines about what was left out."""
-_KB = "Folder of the knowledge base."
-_KB_OPTION = typer.Option("--kb", metavar="KB", help=_KB)
+_KB = "Folder of the knowledge base, or starter: the built-in one."
 
-Store = Annotated[Path, typer.Argument(metavar="KB", help=_KB)]
+
+def _folder_of(kb: Path | None) -> Path | None:
+    """Return the folder of a knowledge base; that of the built-in one, which is built once."""
+    if kb != Path("starter") or kb.exists():
+        return kb
+    from biograft.opening import open_starter
+
+    return open_starter().folder
+
+
+_KB_OPTION = typer.Option("--kb", metavar="KB", help=_KB, callback=_folder_of)
+
+Store = Annotated[Path, typer.Argument(metavar="KB", help=_KB, callback=_folder_of)]
 """The knowledge base that a command is about; ``Kb`` where a command only needs one."""
 
 Kb = Annotated[Path, _KB_OPTION]
