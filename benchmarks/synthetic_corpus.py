@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from synthetic_names import make_names
 
+from biograft.evaluation import LinkQuery
 from biograft.graph.embedding import GraphRecipe, embed_graph
 from biograft.graph.neighbours import build_neighbours
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.linking.annotation import annotate
 from biograft.linking.annotation.runner import ExecutionConfig
-from biograft.linking.queries import LabelledQuery
 from biograft.text.documents import Document, Mention
 from biograft.text.segmentation import PhraseConfig, SegmentationConfig, build_segmentation
 from biograft.text.tasks.registry import (
@@ -107,12 +107,12 @@ class SyntheticCorpus:
         else:
             yield PairExample(text, other, label)
 
-    def queries(self, n: int) -> Sequence[LabelledQuery]:
+    def queries(self, n: int) -> Sequence[LinkQuery]:
         """Return mentions with their concepts, in context."""
         found = []
         for row in range(n):
             text, (mention, _) = self._sentence()
             gold = frozenset(mention.concepts)
             span = (mention.start, mention.end)
-            found.append(LabelledQuery((mention.text,), gold, (gold,), f"d{row}", text, *span))
+            found.append(LinkQuery(mention.text, gold, (), (gold,), (), f"d{row}", *span, text))
         return found

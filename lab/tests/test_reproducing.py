@@ -70,7 +70,6 @@ LAYERS = {
     "genbioel-pretrain": ("encoder.max_length=48", "training.warmup_steps=0"),
 }
 TASK = (
-    "search.learning_rates=[]",
     "search.seeds=[1, 2]",
     "encoder.max_length=48",
     "config.training.epochs=1",
@@ -135,6 +134,7 @@ def shrunk(line: str) -> list[str]:
     words = shlex.split(line)
     words = [re.sub("after=(4|8|12)$", "after=2", word) for word in words]  # behind all layers
     words = [re.sub("steps=20000,.*", "steps=2,3", word) for word in words]
+    words = [re.sub("^(training.learning_rate=[^,]+),.*", r"\1", word) for word in words]
     words = words[words.index("biograft") + 1 :]
     return [*words, *SHORT.get(tuple(words[:2]), ()), *_of_recipe(words)]
 

@@ -192,7 +192,7 @@ def test_the_task(run, pretrained, folder):
     result = json.loads((folder / "TASK" / "results.json").read_text())
     assert (result["metric"], list(result["test"])) == ("mcc", ["mcc", "accuracy"])
     assert "mcc" in evaluated.output
-    assert last_logged(folder / "TASK" / "runs" / "lr-3e-05" / "seed-1")["step"] == 3
+    assert last_logged(folder / "TASK" / "runs" / "seed-1")["step"] == 3
 
 
 def test_a_variation_of_a_task_selects_epochs_by_its_own_metric(pretrained, folder):
@@ -201,7 +201,7 @@ def test_a_variation_of_a_task_selects_epochs_by_its_own_metric(pretrained, fold
     Path("balanced.toml").write_text(f"{recipe}[config.training]\nepochs = 1\n")
     data = ["--train", "train.jsonl", "--dev", "dev.jsonl"]
     runner_of(app)("finetune", "balanced.toml", *data, "-o", "BALANCED")
-    trial = folder / "BALANCED" / "runs" / "lr-3e-05" / "seed-1"
+    trial = folder / "BALANCED" / "runs" / "seed-1"
     [epoch] = json.loads((trial / "result.json").read_text())["epochs"]
     assert list(epoch) == ["epoch", "macro_f1", "f1"]
     manifest = json.loads((folder / "BALANCED" / "model" / "manifest.json").read_text())

@@ -46,7 +46,7 @@ class FinetuneOptions(Config):
     dev: Annotated[
         tuple[str, ...],
         Option(
-            "Gold standard to evaluate on; tasks choose rates and epochs by it.",
+            "Gold standard to evaluate on; tasks choose epochs by it.",
             metavar="PATH",
             repeated=True,
         ),
@@ -175,9 +175,6 @@ _SHOWN = 3
 def _print_task(result: TaskResult) -> None:
     results = result.results
     main = results["metric"]
-    for rate in results["rates"] if len(results["rates"]) > 1 else ():
-        score = rate[f"dev_{main}"]
-        typer.echo(f"  learning rate {rate['learning_rate']:g}: {main} {score:.4f} on dev")
     for split in ("dev", "test"):
         if split in results:
             typer.echo(f"  {split:5} {_line(results[split])}")

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         TextIndex as TextIndex,
         read_gold as read_gold,
         read_gold_texts as read_gold_texts,
+        to_queries as to_queries,
     )
     from biograft.evaluation.linking import (
         EvaluationConfig as EvaluationConfig,

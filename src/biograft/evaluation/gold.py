@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from biograft.errors import ConfigError, FormatError, InputError
 from biograft.kb.sources.files import is_empty
@@ -17,6 +17,7 @@ from biograft.text.documents import Document
 from biograft.text.formats import DOCUMENT_FORMATS, read_documents
 from biograft.text.input_config import TABLE, TEXT, UTF_8, InputConfig
 from biograft.text.inputs import Inputs, read_input
+from biograft.text.tasks.rows import DOCUMENT, convert_rows, to_example
 
 NIL_MARKS = frozenset({"", "-1", "cui-less", "-"})
 """Spellings of NIL in benchmark files, ignoring case."""
@@ -64,6 +65,77 @@ class LinkQuery:
     def is_composite(self) -> bool:
         """Whether the mention has several concepts."""
         return len(self.needed) > 1 or len(self.gold_names) > 1
+
+
+def queries_of(document: Document) -> Iterator[LinkQuery]:
+    """Yield a query for each mention; all its gold ids are needed."""
+    for mention in document.mentions:
+        ids = gold_ids(mention.concepts)
+        yield LinkQuery(
+            mention.text,
+            frozenset(ids),
+            needed=tuple(frozenset({i}) for i in ids),
+            document=document.id,
+            start=mention.start,
+            end=mention.end,
+            context=document.text,
+            type=mention.type,
+        )
+
+
+def to_queries(data: Any, where: str = "gold") -> list[LinkQuery]:
+    """Return the queries of a list, a frame of pandas or polars, or a ``datasets.Dataset``.
+
+    A row is a mention and its concept: a pair, or a dictionary with ``mention`` and ``concept``
+    (an id; none: NIL) or ``concepts``; where it has a ``text``, ``start`` and ``end`` say where the
+    mention stands in it. Or a row is an annotated document: ``text`` and ``mentions``.
+
+    Args:
+        data: The rows.
+        where: Name of the data in errors.
+
+    >>> to_queries([("heart attack", "D009203")])[0].gold
+    frozenset({'D009203'})
+    """
+    found = convert_rows(data, _row_queries, "mention and concept, or text and mentions", where)
+    return [query for of_row in found for query in of_row]
+
+
+def _row_queries(row: Any, number: int) -> list[LinkQuery]:
+    if isinstance(row, LinkQuery):
+        return [row]
+    if isinstance(row, tuple | list) and [*map(type, row)] == [str, str]:
+        row = dict(zip(("mention", "concept"), row, strict=True))
+    if isinstance(row, Mapping) and "mentions" not in row:
+        return [_row_query(row)]
+    if not isinstance(row, Mapping | Document):
+        raise ValueError(f"found {type(row).__name__}")
+    document = to_example(DOCUMENT, row, number)
+    return [*queries_of(replace(document, id=document.id or f"document {number}"))]
+
+
+def _row_query(row: Mapping[str, Any]) -> LinkQuery:
+    concepts = row.get("concepts", row.get("concept", ()))
+    listed = concepts if isinstance(concepts, list | tuple) else [concepts]
+    if any(isinstance(concept, float) for concept in listed):
+        raise ValueError("found an id with decimals, read ids as text")
+    text, mention, start = row.get("text", ""), row.get("mention", ""), row.get("start")
+    if mention and text and start is None:
+        start = text.find(mention)
+    if not mention:
+        mention = text if start is None else text[int(start) : int(row.get("end", 0))]
+        text = "" if start is None else text
+    if not mention or (start is not None and start < 0):
+        raise ValueError("found no mention" + " in the text" * bool(text))
+    return LinkQuery(
+        mention,
+        frozenset(gold_ids(map(str, listed))),
+        document=str(row.get("document", "")),
+        start=None if start is None else int(start),
+        end=None if start is None else int(row.get("end", int(start) + len(mention))),
+        context=text,
+        type=row.get("type", ""),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,26 +227,29 @@ class Gold:
 
 
 def read_gold(
-    path: str | Path,
-    form: str,
+    path: Any,
+    form: str = "",
     config: GoldConfig | None = None,
     texts: TextIndex | None = None,
 ) -> Gold:
     """Read the queries of a gold standard; refuse a file without queries.
 
     Args:
-        path: File, or folder, of the gold standard.
-        form: Name of the format, one of ``GOLD_FORMATS``.
+        path: File, or folder, of the gold standard; or rows (:func:`to_queries`).
+        form: Name of the format of a file, one of ``GOLD_FORMATS``.
         config: Settings of reading, such as the types kept.
         texts: Documents of a gold standard that has only ids and offsets, as BioSyn's.
     """
     config = config or GoldConfig()
-    reader = GOLD_FORMATS.load(form)
-    log = ReadLog(Path(path))
-    queries = tuple(_filter(reader(str(path), config, log), config, log))
+    if isinstance(path, str | Path):
+        log = ReadLog(Path(path))
+        read: Iterable[LinkQuery] = GOLD_FORMATS.load(form)(str(path), config, log)
+    else:
+        log, read = ReadLog(Path("rows")), to_queries(path)
+    queries = tuple(_filter(read, config, log))
     if not queries:
         raise empty_gold_error(
-            f"no query of format {form!r} is left of {log.n_read:,} rows", log, path
+            f"no query of format {form!r} is left of {log.n_read:,} rows", log, log.path
         )
     return Gold(queries if texts is None else texts.join(queries, form), log)
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from biograft.errors import EncodingError, FormatError, InputError
-from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids, read_annotated
+from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids, queries_of, read_annotated
 from biograft.kb.names import whole_number
 from biograft.kb.sources import babelon
 from biograft.kb.sources.files import (
@@ -34,22 +34,6 @@ from biograft.kb.sources.log import ReadLog
 from biograft.metrics.linking import split_composite
 from biograft.text.documents import Document, Mention
 from biograft.text.formats.pubtator import read_pubtator
-
-
-def queries_of(document: Document) -> Iterator[LinkQuery]:
-    """Yield a query for each mention; all its gold ids are needed."""
-    for mention in document.mentions:
-        ids = gold_ids(mention.concepts)
-        yield LinkQuery(
-            mention.text,
-            frozenset(ids),
-            needed=tuple(frozenset({i}) for i in ids),
-            document=document.id,
-            start=mention.start,
-            end=mention.end,
-            context=document.text,
-            type=mention.type,
-        )
 
 
 def read_aap(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from biograft.config import check_choice
+from biograft.config import check_choice, from_mapping
 from biograft.display import Shown
 from biograft.errors import ConfigError
 from biograft.evaluation.gold import (
@@ -51,6 +51,7 @@ from biograft.metrics.linking import (
 from biograft.metrics.precision_recall import percent
 from biograft.metrics.significance import LEVEL, N_RESAMPLES, Interval, bootstrap_interval
 from biograft.progress import Progress
+from biograft.text.tasks.rows import is_files
 
 CUTOFFS = (1, 5, 10, 30)
 MAX_ANSWERS = 5
@@ -575,30 +576,35 @@ def nil_as_linked(linker: Linker, config: EvaluationConfig | None = None) -> Eva
 
 def evaluate(
     linker: Linker,
-    gold: str | Path | Sequence[LinkQuery],
+    gold: Any,
     form: str = "",
     *,
     scorer: str = "lenient",
-    config: EvaluationConfig | None = None,
+    config: EvaluationConfig | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> LinkingResult:
     """Evaluate a linker on a gold standard.
 
     Args:
         linker: The linker.
-        gold: A file, or its queries.
+        gold: A file; or rows, of which those without a concept count as NIL: a list of mentions
+            with concepts or of documents, a frame of pandas or polars, a ``datasets.Dataset``
+            (:func:`to_queries`).
         form: Format of the file.
         scorer: ``lenient`` or ``strict``.
-        config: Cut-offs, threshold of NIL and bootstrap.
+        config: Cut-offs, threshold of NIL and bootstrap; also as a dictionary.
         progress: Display of the progress; None: none.
 
     >>> result = evaluate(Linker.open("KB"), "test.concept", "biosyn")  # doctest: +SKIP
     >>> result["acc@1"]  # doctest: +SKIP
     0.871
+    >>> evaluate(linker, [("sugar disease", "D003920")])["acc@1"]  # doctest: +SKIP
     """
-    if isinstance(gold, str | Path):
-        gold = read_gold(gold, form).queries
-    return evaluate_linking(linker, linker.kb, gold, scorer, config, progress)
+    if isinstance(config, Mapping):
+        config = from_mapping(EvaluationConfig, config, "config.")
+    keep_nil = GoldConfig(keep_nil=not isinstance(gold, str | Path))
+    queries = read_gold(gold, form, keep_nil).queries
+    return evaluate_linking(linker, linker.kb, queries, scorer, config, progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -620,29 +626,30 @@ class GoldQueries:
 
 def read_queries(
     kb: KnowledgeBase,
-    paths: Sequence[str],
-    form: str,
+    gold: Any,
+    form: str = "",
     types: tuple[str, ...] = (),
     texts: TextIndex | None = None,
 ) -> GoldQueries:
-    """Read gold files of one format as one, their ids spelled as in the knowledge base.
+    """Read gold files of one format as one, or rows, their ids spelled as in the knowledge base.
 
     Args:
         kb: The knowledge base.
-        paths: The files.
-        form: Their format.
+        gold: The files, or rows (:func:`to_queries`).
+        form: Format of the files.
         types: Types of mentions to keep; none: all.
         texts: The documents of gold standards that have only offsets.
     """
-    if paths and not form:
+    are_files = is_files(gold)
+    if are_files and gold and not form:
         raise ConfigError("format: name the format of the gold standards")
     config = GoldConfig(types=types, keep_nil=True)
     queries: list[LinkQuery] = []
     rejected: dict[str, Mapping[str, int]] = {}
-    for path in paths:
-        gold = read_gold(path, form, config, texts)
-        rejected[path] = gold.log.rejected.counts
-        queries += gold.queries
+    for part in gold if are_files else [gold]:
+        read = read_gold(part, form, config, texts)
+        rejected[str(read.log.path)] = read.log.rejected.counts
+        queries += read.queries
     resolved = resolve_gold(queries, StoreIds(kb))
     return GoldQueries(list(resolved.queries), rejected, resolved.unknown)
 

@@ -232,8 +232,10 @@ class KnowledgeBase(Shown):
         self._other_id = self._tables["ids"].texts("id")
 
     @classmethod
-    def open(cls, folder: str | Path) -> KnowledgeBase:
-        """Open the store in a folder, again if it is replaced meanwhile."""
+    def open(cls, folder: str | Path | KnowledgeBase) -> KnowledgeBase:
+        """Open the store in a folder, again if it is replaced meanwhile; return an open one."""
+        if isinstance(folder, KnowledgeBase):
+            return folder
         folder = Path(folder)
         while True:
             inode = inode_of(folder)

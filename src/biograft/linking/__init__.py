@@ -123,8 +123,6 @@ if TYPE_CHECKING:
     from biograft.linking.outputs.lines import candidates_table as candidates_table, table as table
     from biograft.linking.queries import (
         LabelledMention as LabelledMention,
-        LabelledQuery as LabelledQuery,
-        label_examples as label_examples,
     )
     from biograft.linking.rankers import (
         MODELS as MODELS,

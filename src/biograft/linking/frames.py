@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from biograft.linking import Linker
 from biograft.linking.outputs.findings import COLUMNS, finding_rows
 from biograft.linking.outputs.output import new_run, storable
 from biograft.text.documents import Document
+from biograft.text.tasks.rows import is_missing
 
 ROW = "row"
 """The column that says which row of the frame a finding is from, counted from 0."""
@@ -91,17 +91,10 @@ def _texts(frame: Any, column: str, library: str) -> Iterator[tuple[int, str]]:
     for row, value in enumerate(cells):
         if isinstance(value, str):
             yield row, value
-        elif not _is_empty(value):
+        elif not is_missing(value):
             raise ConfigError(
                 f"column {column!r}, row {row}: expected a text, found {type(value).__name__}"
             )
-
-
-def _is_empty(value: Any) -> bool:
-    """Whether a cell is None, NaN, or one of pandas' words for missing."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _to_polars(rows: list[dict[str, Any]]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from biograft.arrays import Flags
 from biograft.artifacts import MANIFEST, peek
@@ -65,6 +65,7 @@ from biograft.linking.steps import (
     Step,
 )
 from biograft.progress import Progress
+from biograft.recipe import Overrides, RecipeSource
 from biograft.text import NamesIndex, NamesIndexConfig
 from biograft.text.documents import Document
 
@@ -185,7 +186,7 @@ class Linker:
         >>> Linker.open("KB", index="INDEX", threshold=0.5)  # doctest: +SKIP
         Linker(kb='KB', scores='dense*0.5+lexical*0.5', calibrated=True, threshold=0.5)
         """
-        kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
+        kb = KnowledgeBase.open(kb)
         config = changed(config or LinkerConfig(), settings)
         ranker = None
         if model is not None:
@@ -255,11 +256,11 @@ class Linker:
     def fit(
         cls,
         kb: KnowledgeBase | str | Path,
-        examples: Iterable[Document | tuple[str, str]],
+        examples: Any,
         out: str | Path,
         *,
-        recipe: str | Path = "linker-ranker",
-        overrides: Sequence[str] = (),
+        recipe: RecipeSource = "linker-ranker",
+        overrides: Overrides = (),
         index: str | Path | None = None,
         progress: Progress | None = None,
         **settings: Unpack[LinkerSettings],
@@ -268,11 +269,12 @@ class Linker:
 
         Args:
             kb: Knowledge base, or its folder.
-            examples: Documents with gold concepts, or (mention, concept id) pairs.
+            examples: Mentions with their concepts, or annotated documents: a list, a frame of
+                pandas or polars, or a ``datasets.Dataset`` (``evaluation.to_queries``).
             out: Folder of the run.
             recipe: Recipe of a ranker, a re-ranker, a generative linker, or an encoder, whose index
                 is built, too.
-            overrides: Changes of the recipe, such as ``config.epochs=10``.
+            overrides: Changes of the recipe, such as ``config.epochs=10``; also as a dictionary.
             index: Folder of the index whose candidates are learned from; default: lexical, in
                 memory.
             progress: Progress of training.
@@ -282,23 +284,23 @@ class Linker:
         >>> linker.link_mentions(["sugar disease"])[0][0].concept  # doctest: +SKIP
         'D003920'
         """
-        from biograft.linking.queries import label_examples
+        from biograft.evaluation.gold import to_queries
         from biograft.training.linkers.recipes import (
             LinkerRecipe,
             LinkerTrainingData,
             finetune,
         )  # it links, too
 
-        kb, out = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb), Path(out)
+        kb, out = KnowledgeBase.open(kb), Path(out)
         progress = progress or Progress(enabled=False)
+        loaded = LinkerRecipe.load(recipe, overrides)
         data = LinkerTrainingData(
             kb=kb,
-            train=label_examples(examples),
+            train=to_queries(examples, "examples"),
             out=out,
             index=None if index is None else Path(index),
             progress=progress,
         )
-        loaded = LinkerRecipe.load(recipe, overrides)
         made = finetune(loaded, data).made
         if "encoder" in made:
             folder = build_encoder_index(

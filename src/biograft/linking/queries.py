@@ -1,20 +1,19 @@
 """Queries of a linker: mentions to be linked, in their context, with or without gold concepts.
 
 :class:`Query` and :class:`GoldQuery` are protocols: evaluation and training bring their own
-records. :func:`label_examples` makes gold queries of documents, or of (mention, concept) pairs.
+records.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Query
-from biograft.text.documents import Document
 
 
 class GoldQuery(Query, Protocol):
@@ -105,56 +104,3 @@ class LabelledMention:
     """Ids of its concepts; empty for NIL."""
     document: str = ""
     """Id of its document; mentions of one document are never on both sides of a split."""
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledQuery:
-    """A gold query made of a labelled example."""
-
-    parts: tuple[str, ...]
-    """Texts to look up: the mention, or the parts of a composite one."""
-    gold: frozenset[str]
-    """Ids of the right concepts; empty for NIL."""
-    needed: tuple[frozenset[str], ...] = ()
-    """Groups of ids: one of each is needed."""
-    document: str = ""
-    """Id of the document; empty if unknown."""
-    context: str = ""
-    """Text around the mention; empty if unknown."""
-    start: int | None = None
-    """Offset of the mention's first character in ``context``; None if unknown."""
-    end: int | None = None
-    """Offset behind its last character; None if unknown."""
-
-
-def label_examples(examples: Iterable[Document | tuple[str, str]]) -> list[LabelledQuery]:
-    """Make gold queries of documents with gold concepts, or of (mention, concept id) pairs.
-
-    >>> label_examples([("heart attack", "D009203")])[0].gold
-    frozenset({'D009203'})
-    """
-    return [query for row, example in enumerate(examples) for query in _label(example, row)]
-
-
-def _label(example: Document | tuple[str, str], row: int) -> Iterator[LabelledQuery]:
-    if isinstance(example, Document):
-        for mention in example.mentions:
-            yield LabelledQuery(
-                parts=mention.parts or (mention.text,),
-                gold=frozenset(mention.concepts),
-                needed=tuple(frozenset({concept}) for concept in mention.concepts),
-                document=example.id or f"document {row}",
-                context=example.text,
-                start=mention.start,
-                end=mention.end,
-            )
-        return
-    match example:
-        case (str(text), str(concept)):
-            gold = frozenset({concept})
-            yield LabelledQuery(parts=(text,), gold=gold, needed=(gold,))
-        case _:
-            raise ConfigError(
-                f"examples: row {row}: expected a Document or a pair of a mention and a concept "
-                f"id, found {example!r}"
-            )

@@ -20,6 +20,7 @@ import numpy as np
 
 from biograft.artifacts import new_file, new_folder, sole_writer
 from biograft.errors import ConfigError
+from biograft.evaluation.gold import to_queries
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.names import term_key
@@ -29,7 +30,7 @@ from biograft.linking.config import LinkerConfig
 from biograft.linking.index import REVIEWED_NAMES, open_index
 from biograft.linking.learned import LEARNED_FORMS
 from biograft.linking.outputs.output import encoded
-from biograft.linking.queries import is_name_of, label_examples
+from biograft.linking.queries import is_name_of
 from biograft.linking.reviewed import ReviewedNames, SimilarName, TermDecisions
 from biograft.linking.search_weights import fit_lexical_weight
 from biograft.mapping.decisions import Decision
@@ -438,7 +439,7 @@ def _lexical_weight(terms: _Terms) -> tuple[float | None, list[str | None] | Non
         ]
         if len(pairs) < least:
             return None
-        return fit_lexical_weight(kb, search, label_examples(pairs)).lexical
+        return fit_lexical_weight(kb, search, to_queries(pairs)).lexical
 
     def answers_of(fitted: list[int], answered: list[int], _: object) -> list[str | None]:
         part = terms.searched(answered, fit(fitted, _MIN_IN_FOLDS))

@@ -160,7 +160,7 @@ class ServiceEngine:
         if not isinstance(files, LinkerFiles):
             files = LinkerFiles(index=None if files is None else Path(files))
         parts = vars(files)
-        store = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
+        store = KnowledgeBase.open(kb)
 
         def open_linker() -> Linker:
             from biograft.linking import Linker

@@ -12,9 +12,9 @@ from biograft.errors import ConfigError
 from biograft.evaluation import TextIndex, read_queries
 from biograft.kb import KnowledgeBase
 from biograft.progress import Progress
-from biograft.recipe import Recipe, RecipeSource, check_kind
+from biograft.recipe import Overrides, Recipe, RecipeSource, check_kind
 from biograft.text.tasks.registry import SPLITS
-from biograft.text.tasks.rows import is_files
+from biograft.text.tasks.rows import is_files, plain_rows
 from biograft.training.linkers.recipes import (
     LINKERS,
     LinkerDataConfig,
@@ -28,7 +28,7 @@ from biograft.training.run_folder import remove_run
 
 if TYPE_CHECKING:
     from biograft.models.tasks.task import TaskDataConfig
-    from biograft.training.tasks import TaskResult
+    from biograft.training.tasks import TaskRecipe, TaskResult
 
 D = TypeVar("D", "LinkerDataConfig", "TaskDataConfig")
 
@@ -39,7 +39,8 @@ def finetune(
     *,
     kb: KnowledgeBase | str | Path | None = None,
     data: Mapping[str, Any] | None = None,
-    known: Sequence[str] = (),
+    overrides: Overrides = (),
+    known: Any = (),
     index: str | Path | None = None,
     model: str | Path | None = None,
     seeds: Sequence[int] = (),
@@ -55,9 +56,11 @@ def finetune(
         out: Folder of the run.
         kb: Knowledge base, or its folder; linkers need it.
         data: Changes of the table ``[data]`` of the recipe: files to ``train`` on, ``dev``,
-            ``test``, ``format``. Tasks also take examples in place of files: a list of records or
-            dictionaries, a frame of pandas or polars, or a ``datasets.Dataset``.
-        known: Gold that the encoder of ``index`` was trained on, for a ranker.
+            ``test``, ``format``. In place of files also rows: a list, a frame of pandas or polars,
+            or a ``datasets.Dataset``, of examples (a task) or of mentions with their concepts
+            (a linker, see ``evaluation.to_queries``).
+        overrides: Changes of the recipe, as ``table.key=value`` or as a dictionary of tables.
+        known: Gold that the encoder of ``index`` was trained on, for a ranker; files or rows.
         index: Folder of an index, which some linkers use.
         model: Folder of a trained model, which some linkers use.
         seeds: Train with each of these seeds; the report of a linker, with a folder ``seed-N`` for
@@ -76,8 +79,13 @@ def finetune(
     >>> gold = {"train": ["train.concept"], "format": "biosyn"}
     >>> finetune("linker-ranker", "RUN", kb="KB", data=gold).made["model"]  # doctest: +SKIP
     PosixPath('RUN/model')
+    >>> gold = {"train": [("sugar disease", "D003920"), ("high BP", "D006973")]}
+    >>> finetune("linker-ranker", "RUN", kb="KB", data=gold)  # doctest: +SKIP
     """
-    recipe = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
+    if isinstance(recipe, Recipe) and overrides:
+        raise ConfigError("overrides: the recipe is loaded already; give them to Recipe.load")
+    recipe = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe, overrides)
+    known = known if is_files(known) else plain_rows(known)
     check_kind(recipe.name, recipe.kind, "linker", "task")
     run: dict[str, Any] = {
         "out": Path(out),
@@ -87,10 +95,10 @@ def finetune(
     if isinstance(recipe, LinkerRecipe):
         if kb is None:
             raise ConfigError(f"kb: a recipe of {recipe.linker!r} needs a knowledge base")
-        base = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
+        base = KnowledgeBase.open(kb)
         mentions = LinkerTrainingData(
             kb=base,
-            **_read_mentions(recipe, merge_data(recipe.data, data), base, known, report),
+            **_read_mentions(recipe, data, base, known, report),
             index=None if index is None else Path(index),
             model=None if model is None else Path(model),
             **run,
@@ -109,9 +117,7 @@ def finetune(
             raise ConfigError(f"{name}: a recipe of {recipe.task!r} does not use it")
     if seeds:
         recipe = replace(recipe, search=replace(recipe.search, seeds=tuple(seeds)))
-    changes = dict(data or {})
-    rows = {s: changes.pop(s) for s in SPLITS if s in changes and not is_files(changes[s])}
-    examples = _read_examples(recipe.task, merge_data(recipe.data, changes), rows, report)
+    examples = _read_examples(recipe, data, report)
     if overwrite:
         remove_run(run["out"])
     return finetune_task(recipe, TaskTrainingData(**examples, **run))
@@ -119,61 +125,68 @@ def finetune(
 
 def _read_mentions(
     recipe: LinkerRecipe,
-    table: LinkerDataConfig,
+    data: Mapping[str, Any] | None,
     kb: KnowledgeBase,
-    known: Sequence[str],
+    known: Any,
     report: Callable[[str, Any], object],
 ) -> dict[str, Any]:
+    table, splits = split_data(recipe.data, data)
     texts = TextIndex.read(table.text)
     if LINKERS.load(recipe.linker).needs_train:
-        _check_given(table, "train")
+        _check_given(splits, "train")
     read: dict[str, Any] = {"train": ()}
-    for split in ("train", "dev", "test", "known"):
-        if paths := known if split == "known" else getattr(table, split):
-            gold = read_queries(kb, paths, table.format, table.types, texts)
-            report(split, gold)
-            read[split] = gold.queries
+    for split, gold in {**splits, "known": known}.items():
+        if gold:
+            queries = read_queries(kb, gold, table.format, table.types, texts)
+            report(split, queries)
+            read[split] = queries.queries
     return read
 
 
 def _read_examples(
-    task: str,
-    table: TaskDataConfig,
-    rows: Mapping[str, Any],
-    report: Callable[[str, Any], object],
+    recipe: TaskRecipe, data: Mapping[str, Any] | None, report: Callable[[str, Any], object]
 ) -> dict[str, Any]:
     from biograft.models.tasks.task import TASKS, take_examples
 
-    _check_given(table, *(split for split in ("train", "dev") if split not in rows))
-    read = {}
-    for split in SPLITS:
-        if split in rows:
-            examples = take_examples(TASKS.load(task), rows[split], split)
-            read[split] = replace(examples, name=table.name or examples.name)
-        elif paths := getattr(table, split):
-            examples = TASKS.load(task).read(paths, split, table)
-            name = table.name or table.format or ", ".join(Path(path).name for path in paths)
-            read[split] = replace(examples, name=name, language=table.language)
-            report(split, read[split])
+    table, splits = split_data(recipe.data, data)
+    _check_given(splits, "train", "dev")
+    read, kind = {}, TASKS.load(recipe.task)
+    for split, given in splits.items():
+        if given and is_files(given):
+            name = table.name or table.format or ", ".join(Path(path).name for path in given)
+            examples = replace(kind.read(given, split, table), name=name)
+        elif given:
+            examples = take_examples(kind, given, split)
+            examples = replace(examples, name=table.name or examples.name)
+        else:
+            continue
+        read[split] = replace(examples, language=table.language)
+        report(split, read[split])
     return read
 
 
-def _check_given(table: Any, *splits: str) -> None:
-    for split in splits:
-        if not getattr(table, split):
+def _check_given(splits: Mapping[str, Any], *needed: str) -> None:
+    for split in needed:
+        if not splits[split]:
             raise ConfigError(f"{split}: name a file, here or as data.{split} in a recipe")
 
 
-def merge_data(table: D, changes: Mapping[str, Any] | None) -> D:
-    """Return a table ``[data]`` with other values; recipes are recorded without them.
+def split_data(table: D, changes: Mapping[str, Any] | None) -> tuple[D, dict[str, Any]]:
+    """Return a table ``[data]`` with other values, and the files or the rows of each split.
+
+    Recipes are recorded without them.
 
     Args:
         table: The table.
-        changes: Other values.
+        changes: Other values; a split may be files or rows.
     """
-    files = {
-        split: [str(path) for path in ([value] if isinstance(value, str | Path) else value)]
-        for split, value in (changes or {}).items()
-        if split in SPLITS and is_files(value)
-    }
-    return from_mapping(type(table), {**asdict(table), **(changes or {}), **files}, "data.")
+    values, rows = dict(changes or {}), {}
+    for split in SPLITS:
+        given = values.get(split, ())
+        if not is_files(given):
+            rows[split] = plain_rows(values.pop(split))
+        elif split in values:
+            paths = [given] if isinstance(given, str | Path) else given
+            values[split] = [str(path) for path in paths]
+    table = from_mapping(type(table), {**asdict(table), **values}, "data.")
+    return table, {split: getattr(table, split) for split in SPLITS} | rows

@@ -1,7 +1,7 @@
 """Sweeps: one run for each combination of values of a recipe; the best by dev is tested.
 
 ``run-1``, ``run-2`` ... are the runs; ``sweep.json`` and ``sweep.tsv`` have the values and the dev
-score of each. The test set is read for the best one alone.
+score of each, ``best`` links to the best. It alone is trained with all seeds of a task, and tested.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 from biograft.linking.index import build_encoder_index
 from biograft.progress import Progress
-from biograft.recipe import Recipe, RecipeSource, check_kind
-from biograft.training.finetune import finetune, merge_data
+from biograft.recipe import Overrides, Recipe, RecipeSource, check_kind
+from biograft.text.tasks.rows import is_files, plain_rows
+from biograft.training.finetune import finetune, split_data
 from biograft.training.pretraining.recipe import pretrain
 from biograft.training.run_folder import RUN
 
@@ -36,7 +37,7 @@ SWEEP = ArtifactKind(
     file="sweep.json",
     keys=("described", "rows"),
 )
-_ACCURACY = "acc@1"
+_ACCURACY, _BEST = "acc@1", "best"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -76,7 +77,7 @@ def sweep(
     *,
     kb: KnowledgeBase | str | Path | None = None,
     data: Mapping[str, Any] | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     encoder: str = "",
     resume: bool = False,
     progress: Progress | None = None,
@@ -84,8 +85,8 @@ def sweep(
 ) -> SweepResult:
     """Train with each combination of values, and name the best by its dev score.
 
-    The score of a task is its main metric, that of a linker acc@1 on the dev mentions, that of an
-    alignment acc@1 on ``stream.dev``.
+    The score of a task is its main metric with the first ``search.choosing_seeds`` seeds, that of a
+    linker acc@1 on the dev mentions, that of an alignment acc@1 on ``stream.dev``.
 
     Args:
         recipe: Name of a recipe, a TOML file, or a dictionary.
@@ -94,7 +95,7 @@ def sweep(
             has it there.
         kb: Knowledge base, or its folder.
         data: As of ``finetune``; ``test`` is measured for the best run only.
-        overrides: Changes of the recipe for all runs.
+        overrides: Changes of the recipe for all runs, as of ``Recipe.load``.
         encoder: Name or folder of an encoder, in place of the recipe's.
         resume: Continue an interrupted sweep; finished runs are not repeated.
         progress: Progress of training.
@@ -108,12 +109,17 @@ def sweep(
     if empty or not grid:
         raise ConfigError(f"sweep: expected values of {', '.join(empty) or 'a key'}, found none")
     combined = [dict(zip(grid, each, strict=True)) for each in itertools.product(*grid.values())]
-    kind = Recipe.load(recipe, overrides, encoder=encoder)
+    tables = overrides if isinstance(overrides, Mapping) else {}
+    changes = [] if tables else [*overrides]
+    kind = Recipe.load(recipe, changes, encoder=encoder, **tables)
     recipes = [
-        Recipe.load(recipe, [*overrides, *_changes(kind, each)], encoder=encoder)
+        Recipe.load(recipe, [*changes, *_changes(kind, each)], encoder=encoder, **tables)
         for each in combined
     ]  # all are checked before the first is trained
-    runs = _Runs(kb, data or {}, progress or Progress(), options)
+    data = {
+        key: value if is_files(value) else plain_rows(value) for key, value in (data or {}).items()
+    }
+    runs = _Runs(kb, data, progress or Progress(), options)
     described = {"recipe": kind.to_json(), "grid": {key: [*each] for key, each in grid.items()}}
     rows: list[dict[str, Any]] = []
     if resume and SWEEP.is_at(out):
@@ -135,7 +141,10 @@ def sweep(
             file.write("".join("\t".join(line) + "\n" for line in lines).encode())
     result = _result(out, rows)
     best = recipes[[*result.rows].index(result.best)]
-    return replace(result, test=runs.test(best, out / result.best["run"]))
+    link = out / _BEST
+    link.unlink(missing_ok=True)
+    link.symlink_to(result.best["run"])
+    return replace(result, test=runs.finish(best, out / result.best["run"]))
 
 
 def _result(out: Path, rows: list[dict[str, Any]]) -> SweepResult:
@@ -150,7 +159,7 @@ def _changes(recipe: Recipe, values: Mapping[str, Any]) -> list[str]:
     for key, value in values.items():
         written = json.dumps(value, ensure_ascii=False)
         if recipe.kind == "task" and key == "training.seed":
-            changes.append(f"search.seeds=[{written}]")
+            changes += [f"search.seeds=[{written}]", "search.choosing_seeds=1"]
         else:
             inner = key.startswith("training.") and recipe.kind != "pretrain"
             changes.append(f"{'config.' if inner else ''}{key}={written}")
@@ -176,52 +185,60 @@ def read_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
 
 
 class _Runs:
-    """Trains one run of a sweep, and measures it."""
+    """Trains the runs of a sweep, and measures them."""
 
     def __init__(
         self, kb: Any, data: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
     ) -> None:
-        self._kb, self._data, self._options = kb, data, {**options, "progress": progress}
+        self._kb, self._data, self._progress = kb, data, progress
+        self._options = {**options, "kb": kb, "progress": progress}
 
     def train(self, recipe: Any, folder: Path) -> tuple[str, float]:
         """Train, or go on with what was interrupted; return metric and score on dev."""
-        resume = RUN.is_at(folder)
+        options = {"resume": RUN.is_at(folder), "data": {**self._data, "test": ()}}
         if recipe.kind == "task":
-            return self._task(recipe, folder, "dev", resume=resume)
+            options["seeds"] = self._seeds(recipe)[: recipe.search.choosing_seeds]
+            return self._task(recipe, folder, "dev", **options)
         if recipe.kind == "linker":
-            if not merge_data(recipe.data, self._data).dev:
+            if not split_data(recipe.data, self._data)[1]["dev"]:
                 raise ConfigError("dev: a sweep chooses by it; name a file")
-            data = {**self._data, "test": ()}
-            options = {**self._options, "kb": self._kb, "data": data, "resume": resume}
-            done: Any = finetune(recipe, folder, **options)
+            if self._options.get("seeds"):
+                raise ConfigError("seeds: for a linker, sweep over training.seed")
+            done: Any = finetune(recipe, folder, **{**self._options, **options})
             _check_finished(folder, done.finished)
             return _ACCURACY, self._link(recipe, folder, "dev")
         check_kind(recipe.name, recipe.kind, "pretrain", "linker", "task")
         if getattr(recipe.stream, "dev", None) is None:
             raise ConfigError("stream.dev: a sweep of pre-training chooses by it; name a file")
-        kb = self._kb if self._kb is None else _open(self._kb)
-        progress = self._options["progress"]
-        trained = pretrain(recipe, kb, folder, resume=resume, progress=progress).training
+        trained = pretrain(
+            recipe, self._kb, folder, resume=RUN.is_at(folder), progress=self._progress
+        ).training
         _check_finished(folder, trained.finished)
         return _ACCURACY, float(json.loads((folder / "best.json").read_bytes())[_ACCURACY])
 
-    def test(self, recipe: Any, folder: Path) -> float | None:
-        """Measure the best run on the test set, if there is one."""
-        if recipe.kind == "pretrain" or not merge_data(recipe.data, self._data).test:
-            return None
-        if recipe.kind == "task":
-            return self._task(recipe, folder, "test", resume=True)[1]
-        return self._link(recipe, folder, "test")
+    def finish(self, recipe: Any, folder: Path) -> float | None:
+        """Train the best run with all seeds, and measure it on the test set, if there is one."""
+        tests = recipe.kind != "pretrain" and bool(split_data(recipe.data, self._data)[1]["test"])
+        if recipe.kind == "task" and (
+            tests or len(self._seeds(recipe)) > recipe.search.choosing_seeds
+        ):
+            split = "test" if tests else "dev"
+            score = self._task(recipe, folder, split, data=self._data, resume=True)[1]
+            return score if tests else None
+        return self._link(recipe, folder, "test") if tests else None
 
-    def _task(self, recipe: Any, folder: Path, split: str, *, resume: bool) -> tuple[str, float]:
-        data = self._data if split == "test" else {**self._data, "test": ()}
-        done: Any = finetune(recipe, folder, data=data, resume=resume, **self._options)
+    def _seeds(self, recipe: Any) -> Sequence[int]:
+        seeds: Sequence[int] = self._options.get("seeds") or recipe.search.seeds
+        return seeds
+
+    def _task(self, recipe: Any, folder: Path, split: str, **options: Any) -> tuple[str, float]:
+        done: Any = finetune(recipe, folder, **{**self._options, **options})
         metric = done.results["metric"]
         return metric, done.results[split][metric]["mean"]
 
     def _link(self, recipe: Any, folder: Path, split: str) -> float:
         """Compute acc@1 of a trained linker on a split."""
-        index, kb = self._options.get("index"), _open(self._kb)
+        index, kb = self._options.get("index"), KnowledgeBase.open(self._kb)
         if (folder / "encoder").is_dir():
             if not (folder / "index").is_dir():
                 similarity = getattr(recipe.config, "similarity", "cosine")
@@ -230,16 +247,12 @@ class _Runs:
         else:
             own = (folder / "kb").is_dir()
             linker = Linker.from_pretrained(folder, None if own else kb, None if own else index)
-        read = merge_data(recipe.data, self._data)
+        table, splits = split_data(recipe.data, self._data)
         gold = read_queries(
-            kb, getattr(read, split), read.format, read.types, TextIndex.read(read.text)
+            kb, splits[split], table.format, table.types, TextIndex.read(table.text)
         )
         config = EvaluationConfig(ks=(1,), n_resamples=1)
         return evaluate_linking(linker, linker.kb, gold.queries, config=config)[_ACCURACY]
-
-
-def _open(kb: Any) -> KnowledgeBase:
-    return kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
 
 
 def _check_finished(folder: Path, finished: bool) -> None:

@@ -23,7 +23,6 @@ QUICK = (
     "config.training.epochs=30",
     "config.training.batch_size=2",
     "encoder.max_length=48",
-    "search.learning_rates=[]",
     "search.seeds=[1]",
 )
 TRAINED = [name for name in CBLUE if name != "CHIP-CDN"]

@@ -162,10 +162,9 @@ def test_texts_pairs_and_answers(kind, inputs, train, run, tmp_path):
     form, content = FILES[kind]
     (inputs / f"{kind}.txt").write_text(content)
     main = "acc@1" if kind == "ranking" else "f1"
-    few = ("config.training.epochs=4", "search.learning_rates=[0.01, 0.001]")
+    few = ("config.training.epochs=4",)
     asked = ("--format", form, "--seeds", "1,2")
     shown = train(f"{kind}-cpu", f"{kind}.txt", tmp_path / "run", *asked, extra=few).stdout
-    assert f"learning rate 0.001: {main} " in shown
     assert f"test  {main} " in shown
     assert f"chance on test: {main} " in shown
     data, answers = ("--data", inputs / f"{kind}.txt", "--format", form), tmp_path / "answers.jsonl"
@@ -200,7 +199,8 @@ def test_a_sweep_names_the_best_by_dev_and_tests_it_alone(train, run, tmp_path):
     assert head.split("\t") == ["training.learning_rate", "training.seed", "run", "dev f1"]
     assert len(lines) == 4
     (out / "sweep.tsv").unlink()
-    stamps = {path: path.stat().st_mtime_ns for path in out.glob("run-*/runs/*/*/result.json")}
+    stamps = {path: path.stat().st_mtime_ns for path in out.glob("run-*/runs/*/result.json")}
+    assert len(stamps) == 4
     again = train("ner-cpu", "ner.tsv", out, *grid, "--resume", extra=extra)
     assert again.stdout.splitlines()[0].split() == ["training.learning_rate", *head.split()[1:]]
     assert f"best: {out / said['best']['run']}; test f1" in again.stdout
@@ -209,6 +209,31 @@ def test_a_sweep_names_the_best_by_dev_and_tests_it_alone(train, run, tmp_path):
         train("ner-cpu", "ner.tsv", out, *grid[:2], "--resume", extra=extra)
     with pytest.raises(ConfigError, match="resume it"):
         train("ner-cpu", "ner.tsv", out, *grid, extra=extra)
+
+
+def test_a_sweep_chooses_with_few_seeds_and_trains_the_best_with_all(train, tmp_path):
+    out = tmp_path / "sweep"
+    grid = ("--sweep", "training.learning_rate=1e-9,1e-2", "--seeds", "1,2,3")
+    extra = ("config.overlap=4", "config.training.epochs=4", "search.seeds=[1,2]")
+    chosen = sweep_of(
+        train(
+            *("ner-cpu", "ner.tsv", out, *grid, "--json"), extra=(*extra, "search.choosing_seeds=2")
+        )
+    )
+    seeds = {run.name: sorted(p.name for p in (run / "runs").iterdir()) for run in out.glob("run*")}
+    assert seeds == {"run-1": ["seed-1", "seed-2"], "run-2": ["seed-1", "seed-2", "seed-3"]}
+    results = json_of(out / "best" / "results.json")
+    assert (results["seeds"], results["test"]["f1"]["mean"]) == ([1, 2, 3], chosen["test"])
+    assert (out / "best").resolve() == out / "run-2"
+
+
+@pytest.mark.parametrize("form", ["option", "file"])
+def test_a_recipe_that_lists_rates_is_sent_to_the_sweep(train, tmp_path, form):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('base = "ner-cpu"\nsearch.learning_rates = [1e-5]\n')
+    recipe, extra = (str(mine), ()) if form == "file" else ("ner", ("search.learning_rates=[]",))
+    with pytest.raises(ConfigError, match=r"rates: .*--sweep training\.learning_rate=1e-5,3e-5"):
+        train(recipe, "ner.tsv", tmp_path / "run", extra=extra)
 
 
 def json_of(path: Path) -> Any:

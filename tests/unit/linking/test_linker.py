@@ -16,7 +16,6 @@ from biograft.linking import (
     build_index,
     candidate_search,
     fit_calibration,
-    label_examples,
 )
 from biograft.text.documents import Document, Mention
 
@@ -351,19 +350,3 @@ def test_an_encoder_is_indexed_by_the_similarity_it_was_trained_for(
     examples = [("sugar illness", "D1"), ("heart atack", "D4")]
     linker = Linker.fit(kb, examples, tmp_path / "run", recipe=recipe, overrides=overrides)
     assert {g.name for g in linker.search.generators} == {"lexical", generator}
-
-
-@pytest.mark.parametrize("example", ["cold", ("cold",), ("cold", 3), (None, "D1")])
-def test_examples_of_another_form_are_refused(example):
-    with pytest.raises(ConfigError, match="examples: row 1: expected a Document or a pair"):
-        label_examples([("flu", "D1"), example])
-
-
-def test_documents_become_gold_queries():
-    document = Document("7", "flu and cold", (Mention(0, 12, "flu and cold", ("A", "B")),))
-    (query,) = label_examples([document])
-    assert (query.gold, query.needed) == (
-        frozenset("AB"),
-        (frozenset("A"), frozenset("B")),
-    )
-    assert (query.document, query.context, query.start, query.end) == ("7", document.text, 0, 12)

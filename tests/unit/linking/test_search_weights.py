@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking import FusedSearch, LabelledQuery, Linker, NameHits, fit_lexical_weight
+from biograft.evaluation import LinkQuery
+from biograft.linking import FusedSearch, Linker, NameHits, fit_lexical_weight
 from biograft.linking.search_weights import GRID
 
 CONCEPTS = [{"id": f"C{i}", "name": f"name number {i}"} for i in range(12)]
@@ -39,7 +40,7 @@ def made(store_of):
         scores[name] = rng.uniform(0, 0.6, (60, 12)).astype(np.float32)
         scores[name][np.arange(60), gold] += help_
     queries = [
-        LabelledQuery((text,), frozenset({f"C{row}"}), (frozenset({f"C{row}"}),), f"d{i}")
+        LinkQuery(text, frozenset({f"C{row}"}), document=f"d{i}")
         for i, (text, row) in enumerate(zip(texts, gold.tolist(), strict=True))
     ]
     generators = [Fixed(name, texts, values) for name, values in scores.items()]
@@ -77,8 +78,6 @@ def test_what_cannot_be_fitted_is_refused(made):
         fit_lexical_weight(kb, FusedSearch(search.generators[:1]), queries)
     with pytest.raises(ConfigError, match="no held-out mention has a concept"):
         fit_lexical_weight(kb, search, [])
-    names = [
-        LabelledQuery((f"name number {i % 12}",), frozenset({f"C{i % 12}"})) for i in range(60)
-    ]
+    names = [LinkQuery(f"name number {i % 12}", frozenset({f"C{i % 12}"})) for i in range(60)]
     with pytest.raises(ConfigError, match="names of their concepts in this store"):
         fit_lexical_weight(kb, search, names)

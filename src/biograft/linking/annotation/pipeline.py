@@ -136,7 +136,7 @@ class Annotator:
         Returns:
             The annotator.
         """
-        kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
+        kb = KnowledgeBase.open(kb)
         config = config or AnnotationConfig()
         linker = Linker.open(kb, config.index, k=1, composites=False, languages=config.languages)
         return cls(kb, linker, config, linker.names)

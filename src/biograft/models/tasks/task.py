@@ -1,7 +1,7 @@
 """The registry of tasks: the configuration, reader, model and metrics of each.
 
 A task is a ``TaskKind``, and one line in ``TASKS``. Its configuration has tables of training, of
-the search over learning rates and seeds, and of data. Its model follows the ``TaskModel`` protocol
+seeds, and of data. Its model follows the ``TaskModel`` protocol
 (``tasks/model.py``), and is imported when one is made, so that recipes are read without torch.
 """
 
@@ -74,12 +74,10 @@ class TaskTraining(TrainingConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConfig(Config):
-    """The search over learning rates, and the seeds of the final runs."""
+    """The seeds of a run, and how many of them a sweep chooses with."""
 
-    learning_rates: tuple[Annotated[float, Above(0)], ...] = ()
-    """Candidates, selected by the dev score; empty: ``config.training.learning_rate``."""
     choosing_seeds: int = 1
-    """Number of seeds that the search uses."""
+    """Number of seeds that a sweep compares with; the best combination is trained with all."""
     seeds: tuple[Annotated[int, AtLeast(0)], ...] = (1,)
 
     def __post_init__(self) -> None:
@@ -275,7 +273,7 @@ class TaskKind:
 
     @property
     def main_metric(self) -> str:
-        """The metric that selects epochs, learning rates and seeds, and compares runs."""
+        """The metric that selects epochs and seeds, and compares runs."""
         return self.metrics[0]
 
     def create(

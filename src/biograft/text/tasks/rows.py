@@ -7,7 +7,9 @@ A text alone is an example without labels, two texts are a pair.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,28 +62,52 @@ def to_examples(kind: str, data: Iterable[Any], where: str = "examples") -> list
     record = Document if kind == DOCUMENT else KINDS[kind]
     if isinstance(data, list) and all(isinstance(row, record) for row in data):
         return data
-    names = _label_names(data)
-    examples = []
-    for number, row in enumerate(_rows(data)):
+    return convert_rows(data, partial(to_example, kind), _KEYS[kind], where)
+
+
+def convert_rows(
+    data: Any, convert: Callable[[Any, int], Any], expected: str, where: str
+) -> list[Any]:
+    """Convert each row; an error names the row, the keys that are expected, and those found.
+
+    Args:
+        data: Rows.
+        convert: Takes a row and its number; raises a ``ValueError``.
+        expected: The keys.
+        where: Name of the data in errors.
+    """
+    converted = []
+    for number, row in enumerate(plain_rows(data)):
         try:
-            example = row if isinstance(row, record) else _example(kind, row, names, number)
+            converted.append(convert(row, number))
         except ValueError as problem:
             found = (
                 f"{problem}: {', '.join(map(str, row))}" if isinstance(row, Mapping) else problem
             )
-            raise ConfigError(
-                f"{where}: row {number}: expected {_KEYS[kind]}; {found}"
-            ) from problem
-        examples.append(example)
-    return examples
+            raise ConfigError(f"{where}: row {number}: expected {expected}; {found}") from problem
+    return converted
 
 
-def _rows(data: Any) -> Iterable[Any]:
+def plain_rows(data: Any) -> list[Any]:
+    """Return rows with values as JSON has them, without empty ones, and with names of labels."""
+    names = _label_names(data)
     if hasattr(data, "to_dicts"):  # polars
-        return data.to_dicts()  # type: ignore[no-any-return]
-    if hasattr(data, "iterrows"):  # pandas
-        return data.to_dict("records")  # type: ignore[no-any-return]
-    return data  # type: ignore[no-any-return]
+        data = data.to_dicts()
+    elif hasattr(data, "iterrows"):  # pandas
+        data = data.to_dict("records")
+    return [_plain(row, names) if isinstance(row, Mapping) else row for row in data]
+
+
+def _plain(row: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    values = ((key, _named(value, names.get(key))) for key, value in row.items())
+    return {key: value for key, value in values if not is_missing(value)}
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell is None, NaN, or one of pandas' words for missing."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _label_names(data: Any) -> dict[str, Any]:
@@ -91,14 +117,23 @@ def _label_names(data: Any) -> dict[str, Any]:
     return {key: names for key, each in inner.items() if (names := getattr(each, "names", None))}
 
 
-def _example(kind: str, row: Any, names: Mapping[str, Any], number: int) -> Any:
+def to_example(kind: str, row: Any, number: int) -> Any:
+    """Return the example of a row; a ``ValueError`` says what is wrong.
+
+    Args:
+        kind: Kind of the example.
+        row: A record, or plain values.
+        number: Number of the row.
+    """
+    if isinstance(row, Document if kind == DOCUMENT else KINDS[kind]):
+        return row
     if isinstance(row, str) and kind in ("class", DOCUMENT):
         return ClassExample(row) if kind == "class" else Document(str(number), row)
     if kind == "pair" and isinstance(row, tuple | list) and [*map(type, row)] == [str, str]:
         return PairExample(*row)
     if not isinstance(row, Mapping):
         raise ValueError(f"found {type(row).__name__}")
-    value = {key: _named(each, names.get(key)) for key, each in row.items() if each is not None}
+    value = {**row}
     if kind == DOCUMENT:
         tags = value.get("ner_tags", value.get("tags"))
         if "tokens" in value and tags is not None:
@@ -127,6 +162,6 @@ def _named(value: Any, names: Sequence[str] | None) -> Any:
     """Return a value of a row as JSON has it, with the names of numbered labels."""
     if hasattr(value, "tolist"):  # numpy
         value = value.tolist()
-    if names is None:
+    if names is None or is_missing(value):
         return value
     return [names[each] for each in value] if isinstance(value, list) else names[value]

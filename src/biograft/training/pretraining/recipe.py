@@ -29,7 +29,7 @@ from biograft.models.adapters import LoraSettings
 from biograft.models.knowledge_layers import NEIGHBOURS, read_layers
 from biograft.models.scratch_configs import NewDecoder
 from biograft.progress import Progress
-from biograft.recipe import Recipe, RecipeSource, read_table
+from biograft.recipe import Overrides, Recipe, RecipeSource, read_table
 from biograft.registry import Registry, load_object
 from biograft.training import TrainingConfig
 from biograft.training.objectives import OBJECTIVES
@@ -587,9 +587,10 @@ class PretrainResult(Shown):
 
 def pretrain(
     recipe: RecipeSource | PretrainingRecipe,
-    kb: KnowledgeBase | None,
+    kb: KnowledgeBase | str | Path | None,
     out: str | Path,
     *,
+    overrides: Overrides = (),
     resume: bool = False,
     progress: Progress | None = None,
 ) -> PretrainResult:
@@ -600,18 +601,22 @@ def pretrain(
 
     Args:
         recipe: A recipe, its name, a TOML file, or a dictionary of its content.
-        kb: Knowledge base, for recipes that need one.
+        kb: Knowledge base, or its folder, for recipes that need one.
         out: Folder of the run.
+        overrides: Changes of the recipe, as ``table.key=value`` or as a dictionary of tables.
         resume: Continue an interrupted run.
         progress: Progress of training.
     """
     if not isinstance(recipe, PretrainingRecipe):
-        recipe = PretrainingRecipe.load(recipe)
+        recipe = PretrainingRecipe.load(recipe, overrides)
+    elif overrides:
+        raise ConfigError("overrides: the recipe is loaded already; give them to Recipe.load")
+    base = None if kb is None else KnowledgeBase.open(kb)
     try:
         run = load_object(f"{__package__}.stream:pretrain_on_stream")
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training an encoder") from error
     progress = progress or Progress()
     with sole_run(Path(out)):
-        result: PretrainResult = run(recipe, kb, Path(out), resume=resume, progress=progress)
+        result: PretrainResult = run(recipe, base, Path(out), resume=resume, progress=progress)
         return result

@@ -70,6 +70,11 @@ class TaskRecipe(Recipe):
                 raise ConfigError(f"recipe {name}: unknown key {key!r}; {nearest(key, known)}")
         task = _load_task(name, values.get("task"))
         tables = {table: read_table(values, table) for table in _TABLES}
+        if "learning_rates" in tables["search"]:
+            raise ConfigError(
+                "search.learning_rates: a recipe has one rate (config.training.learning_rate); "
+                "search with --sweep training.learning_rate=1e-5,3e-5"
+            )
         return cls(
             name=name,
             about=str(values.get("about", "")),

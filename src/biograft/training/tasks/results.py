@@ -31,7 +31,7 @@ RESULT = ArtifactKind(
     called="result of one seed",
     remedy="remove its folder and go on with the run (--resume)",
     file="result.json",
-    keys=("seed", "learning_rate", "dev"),
+    keys=("seed", "dev"),
 )
 
 
@@ -81,14 +81,14 @@ def chance_of(reports: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, A
 
 
 def keep_test(results: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy earlier test results into new ones if the seeds and the learning rate are the same.
+    """Copy earlier test results into new ones if the seeds are the same.
 
     Args:
         results: New results.
         before: Earlier results.
     """
     merged = dict(results)
-    if "test" not in before or any(before[k] != merged[k] for k in ("seeds", "learning_rate")):
+    if "test" not in before or before["seeds"] != merged["seeds"]:
         return merged
     merged["test"] = before["test"]
     for table in ("chance", "n_examples", "data", "data_sets"):

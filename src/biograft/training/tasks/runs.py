@@ -1,7 +1,7 @@
-"""Fine-tuning runs of a task recipe: learning rate search on dev, training with all seeds, test.
+"""Fine-tuning runs of a task recipe: training with each seed, dev, test.
 
-``runs/lr-3e-05/seed-1/`` holds one training: ``result.json``, the loop's ``metrics.jsonl``, the
-predictions on dev and, for the chosen rate only, on test. Finished trainings are not repeated.
+``runs/seed-1/`` holds one training: ``result.json``, the loop's ``metrics.jsonl``, the predictions
+on dev and on test. Finished trainings are not repeated.
 ``model/`` is the model of the best seed by dev; ``results.json`` has the mean and standard
 deviation over the seeds.
 """
@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -74,9 +73,8 @@ class TaskResult(Shown):
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """One learning rate with one seed."""
+    """The training with one seed."""
 
-    rate: float
     seed: int
     folder: Path
 
@@ -99,16 +97,12 @@ def finetune_task(recipe: TaskRecipe, data: TaskTrainingData) -> TaskResult:
 
 def _finetune(recipe: TaskRecipe, data: TaskTrainingData) -> TaskResult:
     run = _Run(recipe, data)
-    rates = recipe.search.learning_rates or (recipe.config.training.learning_rate,)
-    choosing = recipe.search.seeds[: recipe.search.choosing_seeds if len(rates) > 1 else 1]
     main = TASKS.load(recipe.task).main_metric
-    scores = {rate: fmean(run.train(rate, seed).dev()[main] for seed in choosing) for rate in rates}
-    chosen = max(rates, key=lambda rate: (scores[rate], -rate))
-    trials = [run.train(chosen, seed) for seed in recipe.search.seeds]
+    trials = [run.train(seed) for seed in recipe.search.seeds]
     tested = [run.test(trial) for trial in trials] if data.test else []
     best = max(trials, key=lambda trial: trial.dev()[main])
     run.keep_best(best)
-    return run.finish(scores, trials, best, tested)
+    return run.finish(trials, best, tested)
 
 
 class _Run:
@@ -134,20 +128,20 @@ class _Run:
             start_run(data.out, described, self._provenance)
         self._processes.wait_for_everyone()
 
-    def train(self, rate: float, seed: int) -> _Trial:
-        """Train with a rate and a seed, unless that is finished."""
-        trial = _Trial(rate, seed, self._data.out / "runs" / f"lr-{rate:g}" / f"seed-{seed}")
+    def train(self, seed: int) -> _Trial:
+        """Train with a seed, unless that is finished."""
+        trial = _Trial(seed, self._data.out / "runs" / f"seed-{seed}")
         if RESULT.is_at(trial.folder):
             return trial
         main = self._processes.is_main_process
         self._processes.wait_for_everyone()
         if main:
             shutil.rmtree(trial.folder, ignore_errors=True)  # left by an interrupt
-        model = self._create_model(rate, seed)
+        model = self._create_model(seed)
         dev = self._data.dev.examples
         fitted = self._fit(model, trial)
         if main:
-            result = {"learning_rate": rate, "seed": seed, **fitted.to_json()}
+            result = {"seed": seed, **fitted.to_json()}
             write_model(trial.folder / MODEL, model, {**result, "provenance": self._provenance})
             model.write(dev, fitted.predictions, trial.folder / "predictions-dev.jsonl")
             RESULT.write(trial.folder, result, overwrite=True)
@@ -203,13 +197,12 @@ class _Run:
             shutil.rmtree(self._model, ignore_errors=True)
             (best.folder / MODEL).rename(self._model)
         if self._processes.is_main_process:
-            for other in (self._data.out / "runs").glob(f"*/*/{MODEL}"):
+            for other in (self._data.out / "runs").glob(f"*/{MODEL}"):
                 shutil.rmtree(other)
         self._processes.wait_for_everyone()
 
     def finish(
         self,
-        scores: Mapping[float, float],
         trials: Sequence[_Trial],
         best: _Trial,
         tested: Sequence[Mapping[str, Any]],
@@ -223,8 +216,6 @@ class _Run:
             "metric": main,
             "counting": list(self._kind.counting),
             "recipe": self._recipe.to_json(),
-            "rates": [{"learning_rate": r, f"dev_{main}": s} for r, s in scores.items()],
-            "learning_rate": best.rate,
             "seeds": [trial.seed for trial in trials],
             "best_seed": best.seed,
             **{name: summarise(each, metrics) for name, each in reports.items() if each},
@@ -255,8 +246,7 @@ class _Run:
         """Whether the model of the run is that of a trial."""
         if not TASK_MODEL.is_at(self._model):
             return False
-        manifest = peek(self._model / TASK_MODEL.file)
-        return (manifest.get("learning_rate"), manifest.get("seed")) == (trial.rate, trial.seed)
+        return bool(peek(self._model / TASK_MODEL.file).get("seed") == trial.seed)
 
     def _reopen(self, trial: _Trial) -> TaskModel[Any, Any]:
         """Open the model of a trial; if it was removed, train it again."""
@@ -272,12 +262,12 @@ class _Run:
         if self._processes.is_main_process:
             shutil.rmtree(trial.folder, ignore_errors=True)
         self._processes.wait_for_everyone()
-        self.train(trial.rate, trial.seed)
+        self.train(trial.seed)
 
-    def _create_model(self, rate: float, seed: int) -> TaskModel[Any, Any]:
+    def _create_model(self, seed: int) -> TaskModel[Any, Any]:
         """Create an untrained model; its random weights depend only on the seed."""
         config = self._recipe.config
-        config = replace(config, training=replace(config.training, learning_rate=rate, seed=seed))
+        config = replace(config, training=replace(config.training, seed=seed))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = self._kind.create(

@@ -9,14 +9,13 @@ torch = pytest.importorskip("torch")
 from biograft.cli import app  # noqa: E402
 from biograft.config import from_mapping  # noqa: E402
 from biograft.errors import ConfigError  # noqa: E402
-from biograft.evaluation import LinkQuery  # noqa: E402
+from biograft.evaluation import LinkQuery, to_queries  # noqa: E402
 from biograft.linking import (  # noqa: E402
     Linker,
     StaticConfig,
     StaticEncoder,
     WordPieceTokenizer,
     build_index,
-    label_examples,
     open_index,
 )
 from biograft.models import TextEncoder  # noqa: E402
@@ -255,7 +254,7 @@ def test_the_recipe_states_the_defaults():
 def test_a_ranker_is_trained_on_the_scores_of_a_static_encoder(kb, random_encoder, tmp_path):
     random_encoder().save_pretrained(tmp_path / "E")
     recipe = LinkerRecipe.load("linker-ranker", ["config.epochs=1"], encoder=str(tmp_path / "E"))
-    examples = label_examples([("heart atack", "D4"), ("chest cancer", "D2"), ("T2DM", "D1")] * 3)
+    examples = to_queries([("heart atack", "D4"), ("chest cancer", "D2"), ("T2DM", "D1")] * 3)
     data = LinkerTrainingData(kb=kb, train=examples, out=tmp_path / "RUN")
     made = finetune(recipe, data).made
     linker = Linker.open(made["kb"], made["index"], made["model"])

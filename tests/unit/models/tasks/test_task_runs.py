@@ -1,4 +1,4 @@
-"""Task runs: learning rate search, seeds, resume, the saved model, comparisons."""
+"""Task runs: seeds, resume, the saved model, comparisons."""
 
 from __future__ import annotations
 
@@ -70,18 +70,13 @@ def tensors(model):
     return {key: value.clone() for key, value in model.network.state_dict().items()}
 
 
-def test_a_run_chooses_on_dev_and_measures_the_chosen_on_test(recipe, data, documents):
-    result = finetune_task(recipe(learning_rates=[1e-6, 5e-3], seeds=[1, 2]), data())
+def test_a_run_measures_every_seed_and_keeps_the_best_on_dev(recipe, data, documents):
+    result = finetune_task(recipe(seeds=[1, 2]), data())
     found, runs = results(result.run), result.run / "runs"
-    assert found["learning_rate"] == 5e-3
-    assert [rate["learning_rate"] for rate in found["rates"]] == [1e-6, 5e-3]
     assert len(found["test"]["f1"]["values"]) == len(found["seeds"]) == 2
     assert found["test"]["f1"]["mean"] == pytest.approx(sum(found["test"]["f1"]["values"]) / 2)
-    # the rate that lost has seen one seed and no test
-    assert [path.name for path in (runs / "lr-1e-06").iterdir()] == ["seed-1"]
-    assert not (runs / "lr-1e-06" / "seed-1" / "predictions-test.jsonl").exists()
     # the saved model is the best on dev, and its predictions are those on disk
-    best = runs / "lr-0.005" / f"seed-{found['best_seed']}"
+    best = runs / f"seed-{found['best_seed']}"
     written = list(read_documents(best / "predictions-test.jsonl"))
     assert [d.mentions for d in open_task(result.run).predict(documents[7:])] == [
         d.mentions for d in written
@@ -91,15 +86,15 @@ def test_a_run_chooses_on_dev_and_measures_the_chosen_on_test(recipe, data, docu
         result["best_epoch"] == max(result["epochs"], key=lambda e: (e["f1"], -e["epoch"]))["epoch"]
     )
     assert set(result["dev"]["classes"]) <= {"Disease", "Drug"}
-    assert not list(runs.glob("*/*/model")) + list(runs.glob("*/*/checkpoints"))
+    assert not list(runs.glob("*/model")) + list(runs.glob("*/checkpoints"))
 
 
 def test_finished_seeds_are_not_repeated_and_unfinished_ones_are_as_if_new(recipe, data):
     whole = finetune_task(recipe(seeds=[1, 2]), data("whole"))
     first = finetune_task(recipe(seeds=[1]), data("parts"))
-    done = first.run / "runs" / "lr-0.005" / "seed-1" / "result.json"
+    done = first.run / "runs" / "seed-1" / "result.json"
     stamp = done.stat().st_mtime_ns
-    left = first.run / "runs" / "lr-0.005" / "seed-2"
+    left = first.run / "runs" / "seed-2"
     left.mkdir()
     (left / "run.json").write_text("{}")  # of a training that was interrupted
     resumed = finetune_task(recipe(seeds=[1, 2]), data("parts", resume=True))
@@ -127,7 +122,7 @@ def test_resume_with_other_data_is_refused(recipe, data, documents):
 
 def test_runs_are_compared_over_their_seeds(recipe, data, documents):
     good = finetune_task(recipe(seeds=[1, 2]), data("good")).run
-    bad = finetune_task(recipe(seeds=[2, 1], learning_rates=[1e-6]), data("bad")).run
+    bad = finetune_task(training(recipe(seeds=[2, 1]), learning_rate=1e-6), data("bad")).run
     found = compare_runs(good, bad)
     difference = results(good)["test"]["f1"]["mean"] - results(bad)["test"]["f1"]["mean"]
     assert found["difference"] == pytest.approx(difference)
@@ -181,7 +176,7 @@ def test_patience_ends_a_training(recipe, data):
     progress = Progress(enabled=False)
     patient = training(recipe(seeds=[1]), epochs=9, patience=2, learning_rate=1e-9)
     run = finetune_task(patient, data(progress=progress, test=None)).run
-    folder = run / "runs" / "lr-1e-09" / "seed-1"
+    folder = run / "runs" / "seed-1"
     result = json.loads((folder / "result.json").read_text())
     assert len(result["epochs"]) == result["best_epoch"] + 2
     assert evaluations(folder) == result["epochs"]
@@ -250,11 +245,9 @@ TWO_PROCESSES = """
 import json, sys, time
 from pathlib import Path
 import torch
-from huggingface_hub import ModelCard as HubCard
 sys.path.insert(0, sys.argv[1])
 from conftest import SENTENCES, document
-from biograft.training.tasks import runs
-from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
+from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task, runs
 from biograft.models.tasks.task import TaskExamples
 from biograft.training.tasks.results import RESULTS
 
@@ -340,7 +333,7 @@ def test_two_processes_are_as_one(documents, encoder_folder, tmp_path, config):
     finetune_task(recipe, TaskTrainingData(**sets, out=tmp_path / "one"))
     (tmp_path / "given").write_bytes(pickle.dumps((values, examples)))
     run_on_two(AS_ONE, tmp_path / "given", tmp_path / "two", log=tmp_path / "log")
-    one, two = (losses(tmp_path / name / "runs/lr-0.005/seed-1") for name in ("one", "two"))
+    one, two = (losses(tmp_path / name / "runs/seed-1") for name in ("one", "two"))
     assert len(one) >= 3  # it stops when all of dev is right
     assert two == pytest.approx(one, abs=1e-5)
 
