@@ -59,16 +59,17 @@ def run(peer: Any, job: str, work: Path, options: dict[str, Any]) -> dict[str, A
     if job == "build":
         return {"seconds": time.process_time() - started}
     opened = time.process_time()
-    answers, first = [], 0.0
-    for each in read_json(work, INPUTS[job]):
-        answers.append(answer(*each) if job == "status" else answer(each))
-        first = first or time.process_time()
+    inputs = [each if job == "status" else (each,) for each in read_json(work, INPUTS[job])]
+    answer(*inputs[0])  # loads what is loaded with the first input
+    started_all = time.process_time()
+    answers = [answer(*each) for each in inputs]
+    done = time.process_time()
     return {
         "versions": {each: importlib.metadata.version(each) for each in peer.PACKAGES},
         "answers": answers,
-        "cold_start_seconds": first,  # of the whole process
+        "cold_start_seconds": started_all,  # of the whole process
         "open_seconds": opened - started,
-        "seconds": time.process_time() - opened,
+        "seconds": done - started_all,
         "peak_mib": peak_mib(),
     }
 
