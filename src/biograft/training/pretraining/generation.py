@@ -295,7 +295,7 @@ class NameStream(Stream):
         progress.start("model")
         self.seq2seq = load_or_create_model(recipe, self.examples)
         self.setting = Setting(width=self.seq2seq.model.get_decoder().config.hidden_size, kb=kb)
-        self.rows, self._held_out = hold_out(len(self.examples), recipe.training.seed)
+        self.rows, self._held_out = hold_out(np.arange(len(self.examples)), recipe.training.seed)
         self.about, counts = self.examples.about(), self.examples.counts.to_json()
         self.counts = {"names": counts}
         self.provenance = {

@@ -64,7 +64,6 @@ from biograft.training.pretraining.recipe import (
     KnowledgeConfig,
     PretrainingRecipe,
     hold_out,
-    hold_out_together,
 )
 from biograft.training.pretraining.stream import Stream
 from biograft.training.processes import join_processes
@@ -626,9 +625,9 @@ class TextStream(Stream):
             other = replace(config, shards=config.held_out, cache=None)
             self._other = self._read(other, ids, progress)
         elif config.substitution is None:
-            self.rows, self._held_out = hold_out(len(packed), seed)
+            self.rows, self._held_out = hold_out(np.arange(len(packed)), seed)
         else:
-            self.rows, self._held_out = hold_out_together(packed.documents, seed)
+            self.rows, self._held_out = hold_out(packed.documents, seed)
         self.lengths = packed.lengths
         self.provenance = {
             "packed": packed.manifest["made_from"],

@@ -524,25 +524,13 @@ Ints = npt.NDArray[np.int64]
 _HELD_OUT_RATIO, _MAX_HELD_OUT = 0.01, 256
 
 
-def hold_out(n: int, seed: int) -> tuple[Ints, Ints]:
-    """Split the indices of examples into training and held-out ones.
-
-    Args:
-        n: Number of examples.
-        seed: Seed of the choice.
-    """
-    n_held_out = min(int(n * _HELD_OUT_RATIO), _MAX_HELD_OUT)
-    order = np.random.default_rng([seed, n]).permutation(n)
-    return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
-
-
-def hold_out_together(groups: Ints, seed: int) -> tuple[Ints, Ints]:
+def hold_out(groups: Ints, seed: int) -> tuple[Ints, Ints]:
     """Split the indices of examples so that those of one group stay together.
 
     Copies of a document are a group: a held-out document must not be in training in another form.
 
     Args:
-        groups: Group of each example.
+        groups: Group of each example; where each is its own, their indices.
         seed: Seed of the choice.
     """
     n_held_out = min(int(len(groups) * _HELD_OUT_RATIO), _MAX_HELD_OUT)

@@ -18,7 +18,7 @@ from biograft.linking.annotation import AnnotationConfig, ExecutionConfig, annot
 from biograft.models import TextEncoder
 from biograft.text import SegmentationConfig, build_segmentation
 from biograft.training.pretraining import PretrainingRecipe, pretrain
-from biograft.training.pretraining.recipe import hold_out_together
+from biograft.training.pretraining.recipe import hold_out
 
 KINDS, ORGANS = ("急性", "慢性", "活动性", "反复性"), ("肝炎", "肾炎", "胃炎", "肠炎")
 CONCEPTS = [
@@ -185,8 +185,8 @@ def test_two_processes_are_as_one(given, recipe, graph, tmp_path, name):
 
 def test_copies_of_held_out_documents_are_held_out():
     groups = np.tile(np.arange(500), 3)
-    learned, shown = hold_out_together(groups, 7)
+    learned, shown = hold_out(groups, 7)
     assert len(shown) == 15
     assert not set(groups[learned]) & set(groups[shown])
     assert sorted([*learned, *shown]) == list(range(1500))
-    assert hold_out_together(groups, 8)[1].tolist() != shown.tolist()
+    assert hold_out(groups, 8)[1].tolist() != shown.tolist()
