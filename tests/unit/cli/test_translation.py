@@ -65,7 +65,8 @@ def test_help(run_main, chinese):
     done = run_main("link", "--help")
     assert done.code == 0
     assert done.out.startswith("用法：biograft link [OPTIONS]")
-    assert "知识库所在的文件夹。 [必填]" in done.out
+    assert "知识库所在的文件夹；starter 表示自带的。" in done.out
+    assert "[必填]" in done.out
     lines = done.out.splitlines()
     assert max(map(width, lines)) <= 80
     for parameter in TREE["link"].params:
