@@ -56,7 +56,7 @@ def test_recipes_of_variants_fit_and_differ(name):
         assert recipe.encoder.name == "encoder"
         assert recipe.new is None
         assert recipe.training == recipes[0].training
-        assert "masked_tokens" in recipe.objectives
+        assert recipe.objectives
     plain = [{**recipe.to_json(), "name": ""} for recipe in recipes]
     assert all(one != other for k, one in enumerate(plain) for other in plain[:k])
 
