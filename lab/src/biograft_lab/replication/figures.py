@@ -49,6 +49,23 @@ def draw_start(result: Mapping[str, Any], out: Path) -> None:
     _save(figure, out)
 
 
+def draw_peers(result: Mapping[str, Any], out: Path) -> None:
+    """Draw abstracts per second and F1 of biograft and its peers on GSC+."""
+    rows = [each for each in result["tables"]["text"].items() if "per_second" in each[1]]
+    figure, (axes,) = _panels(1, (6, 3.4))
+    for name, row in rows:
+        colour = "tab:red" if name.startswith("biograft") else "tab:gray"
+        axes.plot(row["per_second"], row["f1"], "o", color=colour)
+        place = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": "small"}
+        axes.annotate(name, (row["per_second"], row["f1"]), **place)
+    axes.set_xscale("log")
+    axes.set_xlabel("abstracts per second of a processor")
+    axes.set_ylabel("F1 of phenotypes, GSC+")
+    axes.margins(x=0.2, y=0.15)
+    axes.grid(alpha=0.3)
+    _save(figure, out)
+
+
 def _panels(n: int, size: tuple[float, float] | None = None) -> tuple[Any, Any]:
     """Return a figure with panels beside each other."""
     from matplotlib.figure import Figure
@@ -109,4 +126,5 @@ def draw_all(folder: Path | None = None) -> list[Path]:
     if any("cold_start_processor_seconds" in part for part in speed["parts"].values()):
         draw_start(speed, folder / "cold-start.svg")
         drawn.append(folder / "cold-start.svg")
-    return drawn
+    draw_peers(read_result(BENCHMARKS / "compare_peers.json"), folder / "peers.svg")
+    return [*drawn, folder / "peers.svg"]
