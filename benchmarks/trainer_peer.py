@@ -29,6 +29,8 @@ from typing import Any
 from machine import describe_command, describe_commit, peak_gib
 from script_options import add_data, run_with, some_of, start_parser
 
+from biograft.compute import describe_machine
+
 SETS = {
     "ner": ("ner_en/BC2GM", ("train.tsv.gz", "devel.tsv", "test.tsv.gz"), ""),
     "relation": ("re_en/gad", ("train.tsv", "dev.tsv", "test.tsv"), "gad"),
@@ -245,6 +247,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         }
     return {
         "commit": describe_commit(),
+        "machine": describe_machine(),
         "command": describe_command("trainer_peer.py", options.arguments),
         "load": round(os.getloadavg()[0], 1),
         "sizes": sizes,

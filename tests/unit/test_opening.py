@@ -46,9 +46,9 @@ def test_a_damaged_starter_is_built_again(monkeypatch, tmp_path):
     from biograft import opening
 
     monkeypatch.setattr(opening, "cache_folder", lambda: tmp_path)
-    base = opening._starter()
+    base = opening.open_starter()
     next(each for each in base.folder.iterdir() if each.suffix != ".json").unlink()
-    assert len(opening._starter()) == 896
+    assert len(opening.open_starter()) == 896
 
 
 def test_options_of_the_linker_are_taken(store):

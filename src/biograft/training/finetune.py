@@ -167,6 +167,8 @@ def _read_examples(
 
 def _check_given(splits: Mapping[str, Any], *needed: str) -> None:
     for split in needed:
+        if isinstance(splits[split], list) and not splits[split]:
+            raise ConfigError(f"{split}: expected labelled examples, found none")
         if not splits[split]:
             raise ConfigError(f"{split}: name a file, here or as data.{split} in a recipe")
 

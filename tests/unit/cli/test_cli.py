@@ -69,7 +69,7 @@ def test_every_format_is_documented():
 def test_documented_options_exist(page):
     parameters = [p for command in TREE.values() for p in command.params]
     known = {opt for p in parameters for opt in (*p.opts, *p.secondary_opts)}
-    known |= {"--help", "--full", "--sets"}  # of a benchmark, and of `biograft replicate run`
+    known |= {"--help", "--full", "--sets", "--platform"}  # of others: a benchmark, the lab, pip
     text = OTHER_PROGRAMS.sub("", page.read_text(encoding="utf-8"))
     documented = set()
     for call in re.findall(r"\bbiograft (?:[a-z]+ )[^`\n]*(?:\\\n[^`\n]*)*", text):

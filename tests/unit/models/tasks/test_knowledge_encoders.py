@@ -124,7 +124,7 @@ def finetune(recipe, out):
 
 
 def written_predictions(run):
-    [path] = run.glob("runs/*/*/predictions-dev.jsonl")
+    [path] = run.glob("runs/*/predictions-dev.jsonl")
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
