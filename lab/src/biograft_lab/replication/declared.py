@@ -90,8 +90,9 @@ def _parts(
     """Return the parts of a result with their titles; a part that is not there has no values."""
     for path, title in of.items():
         if path.endswith(".*"):
-            for key, part in _walk(result, path[:-2]).items():
-                yield {**part, "key": key}, title
+            parts = _walk(result, path[:-2])
+            for key in parts if isinstance(parts, Mapping) else range(len(parts)):
+                yield {**parts[key], "key": key}, title
         else:
             yield _walk(result, path) if _exists(path, result) else {}, title
 
