@@ -63,9 +63,7 @@ def search_names(
         for row in PinyinNames.of(base).find(text):
             match = base.match(row, PINYIN)
             matches.setdefault(match.concept, match)
-    return list(matches.values())[:limit] or NameSuggestions(base, text).similar(
-        text, limit, language=language
-    )
+    return list(matches.values())[:limit] or _find_similar(base, text, limit, language)
 
 
 def _scan(
@@ -200,29 +198,8 @@ class NameSuggestions:
             if concept not in found and len(found) < limit:
                 found[concept] = row
                 matches.append(self._kb.match(row, PINYIN))
-        return matches or self.similar(text, limit, language=language)
-
-    def similar(self, text: str, limit: int = 10, *, language: str | None = None) -> list[Match]:
-        """Return concepts with a Chinese name in which one character is another one.
-
-        It has the same sound as that of the text, or a similar shape: 心机梗死 finds 心肌梗死.
-        Short names come first.
-
-        Args:
-            text: What was typed.
-            limit: Maximum number of concepts.
-            language: Language of the names; None: all.
-        """
-        if "zh" not in self._kb.languages:
-            return []
-        key = normalise(text)[:_COMPARED]
-        others = list(similar_spellings(key, range(len(key))))
-        among = self if self._only is None else NameSuggestions(self._kb, " ".join(others))
-        found: dict[int, int] = {}
-        for other in others:
-            found = among._name_of_each(other, limit, language) | found
-        matches = [self._kb.match(int(among._rows[name]), SIMILAR) for name in found.values()]
-        return sorted(matches, key=lambda match: len(match.name))[:limit]
+        every = self if self._only is None else None
+        return matches or _find_similar(self._kb, text, limit, language, every)
 
     @cached_property
     def pinyin(self) -> PinyinNames:
@@ -294,6 +271,36 @@ class NameSuggestions:
             chosen = np.argsort(priority)
         rows: list[int] = self._names[low:high][chosen].tolist()
         return rows
+
+
+def _find_similar(
+    kb: KnowledgeBase,
+    text: str,
+    limit: int,
+    language: str | None,
+    every: NameSuggestions | None = None,
+) -> list[Match]:
+    """Return concepts with a Chinese name in which one character is another one, short names first.
+
+    It has the same sound as that of the text, or a similar shape: 心机梗死 finds 心肌梗死.
+
+    Args:
+        kb: The knowledge base.
+        text: What was typed.
+        limit: Maximum number of concepts.
+        language: Language of the names; None: all.
+        every: The names by their beginning, if all of them are sorted already.
+    """
+    key = normalise(text)[:_COMPARED]
+    others = list(similar_spellings(key, range(len(key)))) if "zh" in kb.languages else []
+    if not others:
+        return []
+    among = every or NameSuggestions(kb, " ".join(others))
+    found: dict[int, int] = {}
+    for other in others:
+        found = among._name_of_each(other, limit, language) | found
+    matches = [kb.match(int(among._rows[name]), SIMILAR) for name in found.values()]
+    return sorted(matches, key=lambda match: len(match.name))[:limit]
 
 
 def _rows_with_words(texts: TextColumn, words: Iterable[bytes]) -> Ints:

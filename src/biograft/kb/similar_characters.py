@@ -26,6 +26,7 @@ KINDS = (
     "钠钾钙镁磷氯铁铜锌铅锂锰汞砷碘氟溴硫硝硼铋苯苄氨酮醇酸酯烷酚醚",
 )
 """Characters of parts of the body, kinds of disease, and substances."""
+_MEANINGFUL = frozenset("".join((*CONTRASTS, *KINDS)))
 
 
 @cache
@@ -58,8 +59,7 @@ def is_contrast(one: str, other: str) -> bool:
         one: A character.
         other: Another one.
     """
-    meaningful = "".join((*CONTRASTS, *KINDS))
-    return one in meaningful and other in meaningful
+    return one in _MEANINGFUL and other in _MEANINGFUL
 
 
 def similar_spellings(text: str, places: Iterable[int]) -> Iterator[str]:
